@@ -1,0 +1,37 @@
+# How every target of vmem is compiled: language level, warnings, visibility, sanitizers.
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  endif()
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  find_program(VMEM_CCACHE ccache)
+  if(VMEM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER "${VMEM_CCACHE}")
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${VMEM_CCACHE}")
+  endif()
+endif()
+
+if(VMEM_SANITIZER)
+  add_compile_options("-fsanitize=${VMEM_SANITIZER}" -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options("-fsanitize=${VMEM_SANITIZER}")
+endif()
+
+# vmem_configure_target(TARGET): the settings that all of vmem's own targets share.
+function(vmem_configure_target target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety>)
+  endif()
+  if(VMEM_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  set_target_properties(${target} PROPERTIES
+    C_STANDARD 11
+    CXX_EXTENSIONS OFF
+    POSITION_INDEPENDENT_CODE ON
+    C_VISIBILITY_PRESET hidden
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+endfunction()

@@ -1,0 +1,43 @@
+# The parts of the runtime: stages, which are static libraries inside libvmem.so, and backends, which it loads at run time.
+
+# Where the build tree keeps libvmem.so; the backends lie in vmem/ beside it, as they do when installed.
+set(VMEM_LIBRARY_DIR "${PROJECT_BINARY_DIR}/lib")
+set(VMEM_BACKEND_DIR "${VMEM_LIBRARY_DIR}/vmem")
+
+# The includes of everything in the tree: <vmem/x.hpp> and "runtime/stage/x.hpp".
+function(vmem_add_includes target)
+  target_include_directories(${target} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+    "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>")
+endfunction()
+
+# vmem_add_stage(NAME memory SOURCES a.cpp ... LIBRARIES vmem_support ...)
+# Adds the static library vmem_<NAME>. LIBRARIES are public: who links a stage also gets what it uses.
+function(vmem_add_stage)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
+  set(target vmem_${arg_NAME})
+  add_library(${target} STATIC ${arg_SOURCES})
+  vmem_configure_target(${target})
+  vmem_add_includes(${target})
+  target_link_libraries(${target} PUBLIC ${arg_LIBRARIES} Threads::Threads)
+endfunction()
+
+# vmem_add_backend(NAME host SOURCES a.cpp ... LIBRARIES vmem_support ...)
+# Adds the module vmem_backend_<NAME>: libvmem_backend_<NAME>.so, with only its entry point visible.
+function(vmem_add_backend)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
+  set(target vmem_backend_${arg_NAME})
+  add_library(${target} MODULE ${arg_SOURCES})
+  vmem_configure_target(${target})
+  vmem_add_includes(${target})
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} Threads::Threads)
+  # What static libraries bring along (the runtime's support, for one) stays inside the module.
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,defs)
+  if(VMEM_SANITIZER AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_link_options(${target} PRIVATE -Wl,-z,undefs)
+  endif()
+  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${VMEM_BACKEND_DIR}")
+  install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/vmem")
+  set_property(GLOBAL APPEND PROPERTY VMEM_BACKENDS ${target})
+endfunction()

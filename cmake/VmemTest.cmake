@@ -1,0 +1,39 @@
+# Tests are GoogleTest executables, each case a ctest of its own.
+include(GoogleTest)
+
+# vmem_add_test(NAME vmem_memory_tests SOURCES a_test.cpp ... LIBRARIES vmem_memory ...
+#               [TIMEOUT seconds] [ENVIRONMENT VAR=value ...] [LABELS label ...])
+# Tests find the backends of this build through VMEM_BACKEND_DIR. A case that runs longer than TIMEOUT (60 s) fails.
+function(vmem_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;ENVIRONMENT;LABELS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(VMEM_SANITIZER)
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 4")
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  vmem_configure_target(${arg_NAME})
+  vmem_add_includes(${arg_NAME})
+  target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  set(properties TIMEOUT ${arg_TIMEOUT})
+  if(arg_LABELS)
+    list(APPEND properties LABELS "${arg_LABELS}")
+  endif()
+  if(VMEM_TESTS_FAIL_ON_SKIP)
+    # gtest_discover_tests marks skips by this expression; one that never matches leaves the decision to the next line.
+    list(APPEND properties SKIP_REGULAR_EXPRESSION "no test prints this" FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+  endif()
+  set(environment "VMEM_BACKEND_DIR=${VMEM_BACKEND_DIR}" ${arg_ENVIRONMENT})
+  if(VMEM_SANITIZER MATCHES "thread")
+    list(APPEND environment "TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1 suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
+  endif()
+  list(JOIN environment "\;" environment)
+  gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES ${properties} ENVIRONMENT "${environment}")
+  # Modules that a test loads at run time are no link dependency, yet have to be there.
+  get_property(backends GLOBAL PROPERTY VMEM_BACKENDS)
+  if(backends)
+    add_dependencies(${arg_NAME} ${backends})
+  endif()
+endfunction()
