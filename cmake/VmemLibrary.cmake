@@ -41,3 +41,24 @@ function(vmem_add_backend)
   install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/vmem")
   set_property(GLOBAL APPEND PROPERTY VMEM_BACKENDS ${target})
 endfunction()
+
+# <vmem/version.h>. The build id says what the objects that library and backends exchange depend on, and no more, so that a
+# commit does not compile everything again.
+set(VMEM_BUILD_ID
+  "${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${VMEM_SANITIZER}")
+string(STRIP "${VMEM_BUILD_ID}" VMEM_BUILD_ID)
+configure_file("${PROJECT_SOURCE_DIR}/include/vmem/version.h.in" "${PROJECT_BINARY_DIR}/include/vmem/version.h" @ONLY)
+
+# vmem_use_commit(TARGET): TARGET may #include "vmem_commit.hpp", which defines VMEM_COMMIT as the commit it is built from:
+# "<hash>", "<hash>-dirty" where files differ from it, or "unknown" outside a clone.
+function(vmem_use_commit target)
+  if(NOT TARGET vmem_commit)
+    add_custom_target(vmem_commit
+      COMMAND "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}"
+        -D "OUTPUT=${PROJECT_BINARY_DIR}/commit/vmem_commit.hpp" -P "${PROJECT_SOURCE_DIR}/cmake/VmemCommit.cmake"
+      BYPRODUCTS "${PROJECT_BINARY_DIR}/commit/vmem_commit.hpp"
+      COMMENT "Reading the commit")
+  endif()
+  add_dependencies(${target} vmem_commit)
+  target_include_directories(${target} PRIVATE "${PROJECT_BINARY_DIR}/commit")
+endfunction()
