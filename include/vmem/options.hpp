@@ -1,0 +1,76 @@
+/// What a Runtime, a Pool and a Buffer can be asked for. Every field has a default that suits a workstation.
+///
+/// Configuration is taken from the call, then from the environment (named with each field), then from the topology file;
+/// a wrong value is a kConfigError that names it.
+#pragma once
+
+#include <vmem/backend_config.hpp>
+#include <vmem/types.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace vmem {
+
+/// Takes a line of the log. Called from any thread; must not call vmem.
+using LogCallback = std::function<void(LogLevel level, std::string_view message)>;
+
+struct RuntimeOptions {
+  /// A JSON topology file. Empty: VMEM_TOPOLOGY, else none.
+  std::string topology_file;
+  /// A folder with backends, tried after the one beside the library. Empty: VMEM_BACKEND_DIR, else none.
+  std::string backend_dir;
+  /// How many simulated GPUs to make where neither the machine nor the topology file has a GPU. Empty:
+  /// VMEM_SIMULATED_GPUS, else 2.
+  std::optional<unsigned> simulated_gpus;
+  /// The most that host memory gives to the pool, bytes. 0: VMEM_HOST_LIMIT, else half of what is available.
+  std::uint64_t host_limit_bytes = 0;
+  /// The most pinned memory that transfers use for staging, bytes. 0: VMEM_STAGING_LIMIT, else 256 MiB.
+  std::size_t staging_bytes = 0;
+  /// A copy that takes longer, counted from when its dependencies are done, fails its device. 0: VMEM_COPY_TIMEOUT_MS, else 30 s.
+  std::chrono::milliseconds copy_timeout{0};
+  /// Empty: VMEM_LOG (off, error, warn, info, debug), else warn.
+  std::optional<LogLevel> log_level;
+  /// Empty: the log goes to standard error.
+  LogCallback log;
+};
+
+/// Where frames go when several devices could hold them (row M4).
+enum class PlacementStrategy : std::uint8_t {
+  kLocalityFirst = 0,  ///< the device that the bytes reach fastest
+  kMostFree = 1,       ///< the device with the most free memory
+  kFirstFit = 2,       ///< the first in the topology's order with room
+  kBestFit = 3,        ///< the one that is left with the least
+};
+
+struct PoolOptions {
+  /// For people and metrics. Empty: "pool".
+  std::string name;
+  /// Buffers are cut into blocks of this size: a power of two, at least the largest granularity of the devices.
+  std::size_t block_bytes = kDefaultBlockBytes;
+  /// Addresses reserved for the pool, bytes.
+  std::size_t address_bytes = std::size_t{16} << 40U;
+  FitStrategy fit = FitStrategy::kBestFit;
+  PlacementStrategy placement = PlacementStrategy::kLocalityFirst;
+  /// How long an acquire waits for holders that have not released, unless it says otherwise.
+  std::chrono::milliseconds acquire_deadline{10'000};
+  /// Per-device limits by name, bytes; on top of the topology's.
+  std::map<std::string, std::uint64_t> limits;
+  /// Debug mode: windows are unmapped or poisoned when nobody holds them, so that use without acquire is caught.
+  bool poison_released = false;
+};
+
+struct BufferOptions {
+  /// Unwritten bytes read as zero; otherwise they are undefined.
+  bool zeroed = false;
+  /// A device's name: where the buffer's blocks go first and return to. Empty: wherever they are used.
+  std::string preferred_device;
+};
+
+}  // namespace vmem
