@@ -3,6 +3,7 @@
 /// Thread contract: one thread at a time may use an Acquired; it may be released by another thread than the one that got it.
 #pragma once
 
+#include <vmem/export.h>
 #include <vmem/status.hpp>
 #include <vmem/types.hpp>
 
@@ -19,7 +20,7 @@ struct AcquireRange {
 };
 
 /// Owns one granted list. Destroying it releases.
-class Acquired {
+class VMEM_API Acquired {
  public:
   struct Grant;
 

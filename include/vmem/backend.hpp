@@ -10,6 +10,7 @@
 
 #include <vmem/device_info.hpp>
 #include <vmem/event.hpp>
+#include <vmem/export.h>
 #include <vmem/kernel.hpp>
 #include <vmem/status.hpp>
 #include <vmem/types.hpp>
@@ -45,7 +46,7 @@ struct Fault {
 };
 
 /// A place that holds bytes and moves them. Streams of a device are valid on that device alone.
-class Device {
+class VMEM_API Device {
  public:
   Device() = default;
   Device(const Device&) = delete;
@@ -143,7 +144,7 @@ class Device {
 struct BackendConfig;
 
 /// Finds the devices of one driver.
-class Backend {
+class VMEM_API Backend {
  public:
   Backend() = default;
   Backend(const Backend&) = delete;

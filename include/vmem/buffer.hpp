@@ -4,6 +4,7 @@
 #pragma once
 
 #include <vmem/acquired.hpp>
+#include <vmem/export.h>
 #include <vmem/status.hpp>
 #include <vmem/types.hpp>
 
@@ -14,7 +15,7 @@ namespace vmem {
 class Pool;
 
 /// Owns one allocation. Move-only; destroying it frees.
-class Buffer {
+class VMEM_API Buffer {
  public:
   Buffer() noexcept = default;
   Buffer(Pool* pool, PoolAddress address, std::size_t bytes) noexcept : pool_(pool), address_(address), bytes_(bytes) {}

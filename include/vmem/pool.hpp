@@ -9,6 +9,7 @@
 #include <vmem/acquired.hpp>
 #include <vmem/buffer.hpp>
 #include <vmem/event.hpp>
+#include <vmem/export.h>
 #include <vmem/options.hpp>
 #include <vmem/stats.hpp>
 #include <vmem/status.hpp>
@@ -52,7 +53,7 @@ struct Translation {
 };
 
 /// An asynchronous fetch, to wait for or to cancel.
-class Prefetch {
+class VMEM_API Prefetch {
  public:
   struct State;
 
@@ -69,7 +70,7 @@ class Prefetch {
   std::shared_ptr<State> state_;  // shared: with the thread that fetches
 };
 
-class Pool {
+class VMEM_API Pool {
  public:
   class Impl;
 

@@ -6,6 +6,7 @@
 
 #include <vmem/backend.hpp>
 #include <vmem/event.hpp>
+#include <vmem/export.h>
 #include <vmem/options.hpp>
 #include <vmem/pool.hpp>
 #include <vmem/status.hpp>
@@ -24,7 +25,7 @@ struct DevicePointer {
   Stream stream;  ///< of that device; the copy is ordered after and before the work on it; none: no order
 };
 
-class Runtime {
+class VMEM_API Runtime {
  public:
   class Impl;
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <vmem/device_info.hpp>
+#include <vmem/export.h>
 #include <vmem/status.hpp>
 
 #include <chrono>
@@ -66,7 +67,7 @@ struct AbsentBackend {
   std::string reason;
 };
 
-class Topology {
+class VMEM_API Topology {
  public:
   Topology() = default;
   Topology(std::vector<TopologyDevice> devices, std::vector<Link> links, std::vector<Route> forced_routes,
