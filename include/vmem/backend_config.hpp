@@ -2,14 +2,12 @@
 #pragma once
 
 #include <vmem/backend.hpp>
+#include <vmem/log_level.hpp>
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace vmem {
@@ -35,15 +33,12 @@ struct SimulatedDevice {
   std::vector<Fault> faults;       ///< injected from the start
 };
 
-/// Severity of a backend's message, most severe first.
-enum class LogLevel : std::uint8_t { kOff = 0, kError = 1, kWarn = 2, kInfo = 3, kDebug = 4 };
-
 struct BackendConfig {
   std::vector<SimulatedDevice> simulated;  ///< only the host backend makes them
   /// Upper bound of each NUMA node's memory given to the pool, bytes; 0: half of what is available.
   std::uint64_t host_limit_bytes = 0;
   /// Takes the backend's messages; called from any thread; never empty when the core makes the backend.
-  std::function<void(LogLevel, std::string_view)> log;
+  LogCallback log;
 };
 
 }  // namespace vmem

@@ -4,22 +4,17 @@
 /// a wrong value is a kConfigError that names it.
 #pragma once
 
-#include <vmem/backend_config.hpp>
+#include <vmem/log_level.hpp>
 #include <vmem/types.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace vmem {
-
-/// Takes a line of the log. Called from any thread; must not call vmem.
-using LogCallback = std::function<void(LogLevel level, std::string_view message)>;
 
 struct RuntimeOptions {
   /// A JSON topology file. Empty: VMEM_TOPOLOGY, else none.

@@ -8,6 +8,7 @@
 #include <vmem/device_info.hpp>
 #include <vmem/event.hpp>
 #include <vmem/kernel.hpp>
+#include <vmem/log_level.hpp>
 #include <vmem/options.hpp>
 #include <vmem/pool.hpp>
 #include <vmem/runtime.hpp>

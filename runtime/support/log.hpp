@@ -1,8 +1,8 @@
 // Messages for people. A Runtime owns one Logger and lends it to its stages; there is no process-wide one.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <vmem/log_level.hpp>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,14 +10,9 @@
 
 namespace vmem {
 
-enum class LogLevel : std::uint8_t { kOff = 0, kError = 1, kWarn = 2, kInfo = 3, kDebug = 4 };
-
 // "off", "error", "warn", "info" or "debug".
 std::string_view to_string(LogLevel level) noexcept;
 std::optional<LogLevel> parse_log_level(std::string_view text) noexcept;
-
-// Called for every message at or above the logger's level, from any thread, one message at a time.
-using LogCallback = std::function<void(LogLevel level, std::string_view message)>;
 
 // Writes to standard error until a callback takes the messages. Building a message costs; where that matters, ask
 // `enabled` first.
