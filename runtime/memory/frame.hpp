@@ -1,0 +1,54 @@
+// Physical memory of one block on one device.
+//
+// Thread contract: a Frame is its holder's alone.
+#pragma once
+
+#include <vmem/backend.hpp>
+
+#include <cstddef>
+
+#include "runtime/memory/extent_allocator.hpp"
+
+namespace vmem {
+
+class FrameStore;
+
+// Physical memory of one block, given back to its store when dropped. Moves, never copies. REQUIRES, when it is
+// dropped: it is mapped nowhere, work on it is done, and its store is alive.
+class Frame {
+ public:
+  Frame() noexcept = default;
+  ~Frame() { reset(); }
+  Frame(Frame&& other) noexcept;
+  Frame& operator=(Frame&& other) noexcept;
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  explicit operator bool() const noexcept { return store_ != nullptr; }
+  // What was asked for.
+  std::size_t asked_bytes() const noexcept { return asked_; }
+  // What is there: asked_bytes rounded up to the device's granularity.
+  std::size_t bytes() const noexcept { return bytes_; }
+  // Of devices with virtual memory: the whole chunk, to be mapped into a window.
+  const Chunk& chunk() const noexcept { return chunk_; }
+  // Of the others: the frame's address on its device; null where it is a chunk.
+  void* address() const noexcept { return address_; }
+  // Where the frame begins in its slab; 0 in a chunk.
+  std::size_t chunk_offset() const noexcept { return extent_.offset; }
+
+  // Gives the memory back now.
+  void reset() noexcept;
+
+ private:
+  friend class FrameStore;
+
+  FrameStore* store_ = nullptr;
+  Chunk chunk_;
+  void* address_ = nullptr;
+  void* slab_ = nullptr;
+  Extent extent_;
+  std::size_t bytes_ = 0;
+  std::size_t asked_ = 0;
+};
+
+}  // namespace vmem

@@ -1,0 +1,132 @@
+// One device's physical memory, as frames: what each holds one block.
+//
+// Thread contract: every member may be called from any thread.
+#pragma once
+
+#include <vmem/backend.hpp>
+#include <vmem/status.hpp>
+#include <vmem/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/memory/extent_allocator.hpp"
+#include "runtime/memory/fragmentation.hpp"
+#include "runtime/memory/frame.hpp"
+#include "runtime/support/thread_annotations.hpp"
+
+namespace vmem {
+
+// STRUCTURE: on a device with virtual memory a frame is a whole chunk, and dropped chunks wait in a cache by size,
+// bounded by `cache_bytes`. On other devices slabs of up to four blocks come from Device::allocate, frames are extents
+// of them (by the fit strategy, over all slabs), and empty slabs wait within the same bound.
+//
+// ACCOUNTING: a frame is first reserved, then allocated out of the reservation: what is reserved can't be taken by
+// another. used + reserved never passes the limit; only reservations that may use the spare pass limit - spare, which
+// keeps a place free through which two full devices can exchange. Cached memory is the driver's again as soon as the
+// limit or the driver needs it: used + cached never passes the limit either.
+//
+// CONCURRENCY: one mutex, a leaf, over the figures and the lists; drivers are called without it, except to shrink.
+class FrameStore {
+ public:
+  struct Options {
+    std::size_t limit_bytes = 0;  // the most the store holds; rounded down to the granularity
+    std::size_t spare_bytes = 0;  // of these, what only SpareUse::kAllowed may reserve; rounded up
+    FitStrategy strategy = FitStrategy::kBestFit;
+    std::size_t block_bytes = kDefaultBlockBytes;
+    std::size_t cache_bytes = 4 * kDefaultBlockBytes;  // the most dropped memory that is kept for reuse
+  };
+  enum class SpareUse : std::uint8_t { kForbidden, kAllowed };
+
+  struct Figures {
+    std::size_t limit_bytes = 0;
+    std::size_t spare_bytes = 0;
+    std::size_t used_bytes = 0;      // frames out
+    std::size_t asked_bytes = 0;     // of these, what was asked for; used - asked is the waste of rounding
+    std::size_t reserved_bytes = 0;  // promised, no frame yet
+    std::size_t physical_bytes = 0;  // held from the driver: used, cached, and the free parts of slabs
+    std::size_t peak_used_bytes = 0;
+    std::size_t peak_physical_bytes = 0;
+    std::size_t num_frames = 0;
+    std::size_t num_slabs = 0;  // 0 on devices with virtual memory
+    FragmentationFigures fragmentation;
+  };
+
+  // The device must outlive the store. kInvalidValue names the option.
+  static Result<std::unique_ptr<FrameStore>> create(Device& device, const Options& options);
+  // Gives everything back to the driver. REQUIRES: no frame is out.
+  ~FrameStore();
+  FrameStore(const FrameStore&) = delete;
+  FrameStore& operator=(const FrameStore&) = delete;
+
+  Device& device() const noexcept { return device_; }
+  // True where frames are chunks for windows, false where they have addresses of their own.
+  bool uses_windows() const noexcept { return uses_windows_; }
+  std::size_t granularity() const noexcept { return granularity_; }
+  std::size_t limit_bytes() const noexcept { return limit_; }
+  std::size_t spare_bytes() const noexcept { return spare_; }
+  // `bytes` rounded up to the granularity. kInvalidValue for 0; out of memory where it overflows.
+  Result<std::size_t> frame_bytes(std::size_t bytes) const;
+
+  // Sets the bytes of one frame aside (rounded as frame_bytes). Out of memory, named by the device's tier, where the
+  // limit does not allow it.
+  Status reserve(std::size_t bytes, SpareUse spare = SpareUse::kForbidden);
+  // Gives a reservation up. REQUIRES: it was made, for as many bytes, and no frame was allocated out of it.
+  void unreserve(std::size_t bytes);
+  // A frame out of a reservation of as many bytes. On an error the reservation stays: the caller retries or gives it
+  // up. Out of memory where the driver has none left though the limit would allow it (another process took it), or
+  // where the free parts of slabs are too small. REQUIRES: it was reserved.
+  Result<Frame> allocate(std::size_t bytes);
+  // As dropping the frame.
+  void free(Frame frame) noexcept { frame.reset(); }
+  // As dropping the frame, but its bytes go to a reservation of this size at once, so that no other can take them
+  // between.
+  void free_to_reservation(Frame frame) noexcept;
+
+  // Gives cached memory back to the driver; answers how many bytes.
+  std::size_t trim();
+
+  // Bytes that `reserve` would grant at this moment.
+  std::size_t available_bytes(SpareUse spare = SpareUse::kForbidden) const;
+  Figures figures() const;
+
+ private:
+  friend class Frame;
+  struct Slab;
+  enum class Then : std::uint8_t { kFree, kReserve };
+
+  FrameStore(Device& device, const Options& options);
+
+  StatusCode out_of_memory_code() const noexcept;
+  Status out_of_memory(std::size_t asked, const char* why) const;
+  Status refused_by_driver(const Status& status, std::size_t asked);
+  std::size_t available_locked(SpareUse spare) const VMEM_REQUIRES(mutex_);
+
+  Result<Frame> allocate_chunk(std::size_t bytes);
+  Result<Frame> allocate_extent(std::size_t bytes);
+  bool cut_from_slab(std::size_t bytes, Frame& frame) VMEM_REQUIRES(mutex_);
+  Result<Chunk> create_chunk(std::size_t bytes);
+  Result<void*> create_slab(std::size_t bytes, std::size_t smallest, std::size_t& granted);
+  void hand_out(Frame& frame, std::size_t asked) VMEM_REQUIRES(mutex_);
+  void take_back(Frame& frame, Then then) noexcept;
+
+  Device& device_;
+  const bool uses_windows_;
+  const std::size_t granularity_;
+  const std::size_t limit_;
+  const std::size_t spare_;
+  const std::size_t block_;
+  const std::size_t cache_limit_;
+  const FitStrategy strategy_;
+
+  mutable Mutex mutex_;
+  Figures figures_ VMEM_GUARDED_BY(mutex_);
+  std::size_t cached_ VMEM_GUARDED_BY(mutex_) = 0;
+  std::map<std::size_t, std::vector<Chunk>> cache_ VMEM_GUARDED_BY(mutex_);  // dropped chunks by size
+  std::vector<std::unique_ptr<Slab>> slabs_ VMEM_GUARDED_BY(mutex_);         // by age
+};
+
+}  // namespace vmem
