@@ -36,6 +36,9 @@ class Event {
     /// The backend's own handle for ordering a stream after this work; null where it has none. Its type is the backend's
     /// secret: only a device of the same backend may be given it (`Device::wait_event` checks).
     virtual void* native() noexcept { return nullptr; }
+    /// What a device's call made, where this state only watches over it (adds a deadline, joins several of one stream);
+    /// else this state itself. `Device::wait_event` looks at it, so that a stream can wait on a watched copy.
+    virtual State* origin() noexcept { return this; }
   };
 
   Event() noexcept = default;
