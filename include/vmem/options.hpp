@@ -36,14 +36,6 @@ struct RuntimeOptions {
   LogCallback log;
 };
 
-/// Where frames go when several devices could hold them (row M4).
-enum class PlacementStrategy : std::uint8_t {
-  kLocalityFirst = 0,  ///< the device that the bytes reach fastest
-  kMostFree = 1,       ///< the device with the most free memory
-  kFirstFit = 2,       ///< the first in the topology's order with room
-  kBestFit = 3,        ///< the one that is left with the least
-};
-
 struct PoolOptions {
   /// For people and metrics. Empty: "pool".
   std::string name;

@@ -32,11 +32,12 @@ struct Link {
   DeviceIndex to = 0;
   bool peer = false;                  ///< device to device without host memory between
   double bytes_per_second = 0;        ///< for large copies
-  std::chrono::nanoseconds latency{}; ///< of the smallest copy, its wait included
+  std::chrono::nanoseconds latency{};  ///< of the smallest copy, its wait included
   LinkSource source = LinkSource::kAssumed;
 };
 
-/// A way for bytes from one device to another: the devices passed, both ends included. One entry: a copy within the device.
+/// A way for bytes from one device to another: the devices passed, both ends included. One entry: a copy within the device,
+/// whose rate is not a link's: 0.
 struct Route {
   std::vector<DeviceIndex> devices;
   double bytes_per_second = 0;         ///< of the slowest link: hops are pipelined
@@ -70,12 +71,15 @@ struct AbsentBackend {
 class VMEM_API Topology {
  public:
   Topology() = default;
+  /// REQUIRES: every index of a link or route is a device's; no two links have the same ends in the same order.
   Topology(std::vector<TopologyDevice> devices, std::vector<Link> links, std::vector<Route> forced_routes,
            std::vector<TopologyNote> notes, std::vector<AbsentBackend> absent);
 
   const std::vector<TopologyDevice>& devices() const noexcept { return devices_; }
   /// Direct links only; at most one for each ordered pair.
   const std::vector<Link>& links() const noexcept { return links_; }
+  /// What the topology file forces: `route` answers with these for their ends.
+  const std::vector<Route>& forced_routes() const noexcept { return forced_routes_; }
   const std::vector<TopologyNote>& notes() const noexcept { return notes_; }
   const std::vector<AbsentBackend>& absent_backends() const noexcept { return absent_; }
 
@@ -84,14 +88,20 @@ class VMEM_API Topology {
   /// The direct link, if there is one.
   const Link* link(DeviceIndex from, DeviceIndex to) const noexcept;
   /// The route of least cost for that many bytes over simple paths of up to three links: latency plus bytes over bandwidth.
-  /// Passes through host memory where no direct link exists. kNotFound where the file hid every way.
+  /// Of equal costs the one with fewer links wins, then the one through devices of lower index. Passes through GPUs and
+  /// host memory alone. kNotFound where the file hid every way; kInvalidValue for an index that is no device's.
   Result<Route> route(DeviceIndex from, DeviceIndex to, std::size_t bytes) const;
   /// Seconds that a route needs for that many bytes.
   static double cost_seconds(const Route& route, std::size_t bytes) noexcept;
 
+  /// The whole of it as JSON text, keys in a fixed order (tools/topologies/README.md has the form). `memory` is by
+  /// device index and may be shorter; an entry with total_bytes 0 is left out.
+  std::string to_json(const std::vector<MemoryInfo>& memory = {}) const;
+
  private:
   std::vector<TopologyDevice> devices_;
   std::vector<Link> links_;
+  std::vector<std::size_t> link_of_pair_;  // index into links_ by from * devices + to; kNoLink where there is none
   std::vector<Route> forced_routes_;
   std::vector<TopologyNote> notes_;
   std::vector<AbsentBackend> absent_;

@@ -31,6 +31,15 @@ enum class Access : std::uint8_t {
 /// Where an allocation is cut from the free space: the strategies of row M4.
 enum class FitStrategy : std::uint8_t { kFirstFit = 0, kBestFit = 1, kWorstFit = 2 };
 
+/// Which device's memory is used where several could hold the bytes (row M4).
+enum class PlacementStrategy : std::uint8_t {
+  kLocalityFirst = 0,  ///< cheapest to reach from who asks; at equal cost the most free
+  kCapacity = 1,       ///< the most free bytes
+  kFirstFit = 2,       ///< in the topology's order
+  kBestFit = 3,        ///< the fewest free bytes that suffice
+  kWorstFit = 4,       ///< the largest share of its limit free, so that all fill evenly
+};
+
 /// A device's place in the hierarchy of memories.
 enum class Tier : std::uint8_t { kDevice = 0, kHost = 1, kStorage = 2, kRemote = 3 };
 
