@@ -1,4 +1,5 @@
 # Writes OUTPUT with the commit of SOURCE_DIR, and leaves it untouched when nothing changed.
+cmake_minimum_required(VERSION 3.25)
 find_program(GIT git)
 set(commit "unknown")
 if(GIT)

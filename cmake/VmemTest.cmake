@@ -1,6 +1,16 @@
 # Tests are GoogleTest executables, each case a ctest of its own.
 include(GoogleTest)
 
+# All tests are compiled alike, so one precompiled header serves them all.
+if(VMEM_PRECOMPILE_HEADERS)
+  file(WRITE "${PROJECT_BINARY_DIR}/vmem_test_headers.cpp" "")
+  # An executable like the tests, as code for libraries is compiled with other flags.
+  add_executable(vmem_test_headers "${PROJECT_BINARY_DIR}/vmem_test_headers.cpp")
+  vmem_configure_target(vmem_test_headers)
+  target_link_libraries(vmem_test_headers PRIVATE GTest::gmock GTest::gtest_main Threads::Threads)
+  target_precompile_headers(vmem_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+endif()
+
 # vmem_add_test(NAME vmem_memory_tests SOURCES a_test.cpp ... LIBRARIES vmem_memory ...
 #               [TIMEOUT seconds] [ENVIRONMENT VAR=value ...] [LABELS label ...])
 # Tests find the backends of this build through VMEM_BACKEND_DIR. A case that runs longer than TIMEOUT (60 s) fails.
@@ -16,6 +26,9 @@ function(vmem_add_test)
   vmem_configure_target(${arg_NAME})
   vmem_add_includes(${arg_NAME})
   target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  if(VMEM_PRECOMPILE_HEADERS)
+    target_precompile_headers(${arg_NAME} REUSE_FROM vmem_test_headers)
+  endif()
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")
