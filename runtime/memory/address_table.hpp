@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,11 +31,12 @@ struct AddressEntry {
 // destroyed: at most 4 KiB for each 2 MiB of addresses that has been used by smaller ranges.
 //
 // CONCURRENCY: readers take no lock and write nothing: they load at most three slots and copy a record. Records are
-// reused but never freed before the table; each has a sequence number, odd while a writer is in it, and a reader that
-// sees it change starts again. Writers are one at a time (`mutex_`, a leaf). A record is complete before the first slot
-// names it and is reused only after the last slot has dropped it, so a look-up beside an insert or erase of the same
-// range finds either all of it or nothing. What `value` refers to is not kept alive by a look-up: the caller uses a
-// generation, or rules out that the range is erased meanwhile.
+// reused but never freed before the table; each has a sequence number, odd while a writer is in it.
+// Writers are one at a time (`mutex_`, a leaf). A record is complete before the first slot
+// names it and is reused only after the last slot has dropped it. So a reader that meets a record in change, or one of
+// another range, knows that its own range was erased meanwhile and answers that nothing is there: it never waits. What
+// `value` refers to is not kept alive by a look-up: the caller uses a generation, or rules out that the range is erased
+// meanwhile.
 class AddressTable {
  public:
   // For addresses in [base, base + span). REQUIRES: both are multiples of the page, span > 0, the end does not
@@ -71,7 +73,7 @@ class AddressTable {
   struct Record {
     std::atomic<std::uint32_t> sequence{0};
     std::atomic<PoolAddress> address{0};
-    std::atomic<std::size_t> bytes{0};  // 0: not in use
+    std::atomic<std::size_t> bytes{0};
     std::atomic<std::uint64_t> value{0};
     Record* next_vacant = nullptr;
   };
@@ -91,23 +93,25 @@ class AddressTable {
   };
 
   const Record* record_at(std::size_t offset) const noexcept;
-  Record* make_record(const AddressEntry& entry) VMEM_REQUIRES(mutex_);
-  void retire_record(Record* record) VMEM_REQUIRES(mutex_);
-  // Makes the nodes that `assign` needs, so that it can't fail half-way.
-  void prepare(std::size_t begin, std::size_t end) VMEM_REQUIRES(mutex_);
-  Node& node_for(std::size_t offset) VMEM_REQUIRES(mutex_);
-  Leaf& leaf_for(std::size_t offset) VMEM_REQUIRES(mutex_);
-  void assign(std::size_t begin, std::size_t end, Record* record) VMEM_REQUIRES(mutex_);
-  bool is_vacant(std::size_t begin, std::size_t end) const VMEM_REQUIRES(mutex_);
+  static std::optional<AddressEntry> read(const Record& record) noexcept;
+  Record* take_record() VMEM_REQUIRES(mutex_);
+  Node& node_of(RootSlot& slot) VMEM_REQUIRES(mutex_);
+  Leaf& leaf_of(NodeSlot& slot) VMEM_REQUIRES(mutex_);
+  // Calls visit(slot) for the fewest slots that cover the pages of [begin, end), making the nodes that hold them.
+  template <typename Visit>
+  void for_each_slot(std::size_t begin, std::size_t end, Visit visit) VMEM_REQUIRES(mutex_);
+  // The table's offsets of the pages that a range of it touches.
+  std::size_t first_offset(const AddressEntry& entry) const noexcept;
+  std::size_t end_offset(const AddressEntry& entry) const noexcept;
 
   const PoolAddress base_;
   const std::size_t span_;
-  const std::size_t num_root_slots_;
   const std::unique_ptr<RootSlot[]> root_;
   std::atomic<std::size_t> size_{0};
   std::atomic<std::size_t> bookkeeping_{0};
 
   mutable Mutex mutex_;
+  std::map<PoolAddress, Record*> by_address_ VMEM_GUARDED_BY(mutex_);  // for overlaps, erase and the snapshot
   std::vector<std::unique_ptr<Node>> nodes_ VMEM_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Leaf>> leaves_ VMEM_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Record[]>> records_ VMEM_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 namespace vmem {
 
 class FrameStore;
+struct FrameSlab;
 
 // Physical memory of one block, given back to its store when dropped. Moves, never copies. REQUIRES, when it is
 // dropped: it is mapped nowhere, work on it is done, and its store is alive.
@@ -45,7 +46,7 @@ class Frame {
   FrameStore* store_ = nullptr;
   Chunk chunk_;
   void* address_ = nullptr;
-  void* slab_ = nullptr;
+  FrameSlab* slab_ = nullptr;
   Extent extent_;
   std::size_t bytes_ = 0;
   std::size_t asked_ = 0;

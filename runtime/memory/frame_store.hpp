@@ -9,8 +9,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/memory/extent_allocator.hpp"
@@ -29,7 +30,8 @@ namespace vmem {
 // keeps a place free through which two full devices can exchange. Cached memory is the driver's again as soon as the
 // limit or the driver needs it: used + cached never passes the limit either.
 //
-// CONCURRENCY: one mutex, a leaf, over the figures and the lists; drivers are called without it, except to shrink.
+// CONCURRENCY: one mutex over the figures and the lists. The driver makes memory without it and takes memory back under
+// it, so that what is given up is free before another asks. No lock of another class is taken under either mutex.
 class FrameStore {
  public:
   struct Options {
@@ -50,8 +52,10 @@ class FrameStore {
     std::size_t physical_bytes = 0;  // held from the driver: used, cached, and the free parts of slabs
     std::size_t peak_used_bytes = 0;
     std::size_t peak_physical_bytes = 0;
+    std::size_t quarantined_bytes = 0;  // of used_bytes
     std::size_t num_frames = 0;
     std::size_t num_slabs = 0;  // 0 on devices with virtual memory
+    // Of slabs: what lies free in them. Chunks have waste by rounding alone; the driver has their free memory in one.
     FragmentationFigures fragmentation;
   };
 
@@ -85,6 +89,8 @@ class FrameStore {
   // As dropping the frame, but its bytes go to a reservation of this size at once, so that no other can take them
   // between.
   void free_to_reservation(Frame frame) noexcept;
+  // For a frame whose mapping the driver did not take away: its memory is never used again and stays counted as used.
+  void quarantine(Frame frame) noexcept;
 
   // Gives cached memory back to the driver; answers how many bytes.
   std::size_t trim();
@@ -95,23 +101,27 @@ class FrameStore {
 
  private:
   friend class Frame;
-  struct Slab;
-  enum class Then : std::uint8_t { kFree, kReserve };
+  enum class Then : std::uint8_t { kFree, kReserve, kQuarantine };
 
   FrameStore(Device& device, const Options& options);
 
   StatusCode out_of_memory_code() const noexcept;
-  Status out_of_memory(std::size_t asked, const char* why) const;
+  Status refused(std::size_t asked, std::size_t free_bytes, const std::string& what_to_do) const;
   Status refused_by_driver(const Status& status, std::size_t asked);
   std::size_t available_locked(SpareUse spare) const VMEM_REQUIRES(mutex_);
 
-  Result<Frame> allocate_chunk(std::size_t bytes);
-  Result<Frame> allocate_extent(std::size_t bytes);
-  bool cut_from_slab(std::size_t bytes, Frame& frame) VMEM_REQUIRES(mutex_);
-  Result<Chunk> create_chunk(std::size_t bytes);
-  Result<void*> create_slab(std::size_t bytes, std::size_t smallest, std::size_t& granted);
-  void hand_out(Frame& frame, std::size_t asked) VMEM_REQUIRES(mutex_);
-  void take_back(Frame& frame, Then then) noexcept;
+  Result<Frame> allocate_chunk(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
+  Result<Frame> allocate_extent(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
+  Result<Frame> cut_from_new_slab(std::size_t asked, std::size_t bytes) VMEM_REQUIRES(grow_mutex_);
+  std::optional<Frame> cut_from_slabs(std::size_t asked, std::size_t bytes) VMEM_REQUIRES(mutex_);
+  Frame cut(FrameSlab& slab, std::size_t asked, std::size_t bytes) VMEM_REQUIRES(mutex_);
+  Result<std::unique_ptr<FrameSlab>> create_slab(std::size_t bytes, std::size_t smallest) VMEM_EXCLUDES(mutex_);
+  void hand_out(Frame& frame, std::size_t asked, std::size_t bytes) VMEM_REQUIRES(mutex_);
+
+  void take_back(Frame& frame, Then then) noexcept VMEM_EXCLUDES(mutex_);
+  // Gives cached memory back to the driver, the oldest first, until at most `keep` bytes of it are left; what the
+  // driver refuses to take stays. Answers how many bytes went.
+  std::size_t shrink(std::size_t keep) VMEM_REQUIRES(mutex_);
 
   Device& device_;
   const bool uses_windows_;
@@ -122,11 +132,14 @@ class FrameStore {
   const std::size_t cache_limit_;
   const FitStrategy strategy_;
 
+  Mutex grow_mutex_;  // before mutex_: one slab is made at a time, and who waits for it looks into it first
   mutable Mutex mutex_;
   Figures figures_ VMEM_GUARDED_BY(mutex_);
-  std::size_t cached_ VMEM_GUARDED_BY(mutex_) = 0;
-  std::map<std::size_t, std::vector<Chunk>> cache_ VMEM_GUARDED_BY(mutex_);  // dropped chunks by size
-  std::vector<std::unique_ptr<Slab>> slabs_ VMEM_GUARDED_BY(mutex_);         // by age
+  std::size_t cached_ VMEM_GUARDED_BY(mutex_) = 0;  // bytes in cache_, or of empty slabs
+  std::size_t peak_asked_ VMEM_GUARDED_BY(mutex_) = 0;
+  std::vector<Chunk> cache_ VMEM_GUARDED_BY(mutex_);  // the oldest first
+  std::vector<Chunk> quarantine_ VMEM_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<FrameSlab>> slabs_ VMEM_GUARDED_BY(mutex_);  // the oldest first
 };
 
 }  // namespace vmem

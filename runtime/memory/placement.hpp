@@ -10,14 +10,6 @@
 
 namespace vmem {
 
-enum class PlacementStrategy : std::uint8_t {
-  kLocalityFirst,  // cheapest to reach from who asks; at equal cost the most free
-  kCapacity,       // the most free bytes
-  kFirstFit,       // in the order given
-  kBestFit,        // the fewest free bytes that suffice
-  kWorstFit,       // the largest share of its limit free, so that all fill evenly
-};
-
 struct PlacementCandidate {
   DeviceIndex device = 0;
   Tier tier = Tier::kDevice;
