@@ -26,9 +26,11 @@ int main() {
   auto buffer = (*pool)->allocate(1 << 20);
   if (!buffer) return fail("allocate", buffer.error());
   const std::string text = "bytes that live in the pool";
-  if (const auto status = (*pool)->copy_in(buffer->address(), text.data(), text.size()); !status) return fail("copy in", status);
+  if (const auto status = (*pool)->copy_in(buffer->address(), text.data(), text.size()); !status)
+    return fail("copy in", status);
   std::string back(text.size(), '\0');
-  if (const auto status = (*pool)->copy_out(back.data(), buffer->address(), back.size()); !status) return fail("copy out", status);
+  if (const auto status = (*pool)->copy_out(back.data(), buffer->address(), back.size()); !status)
+    return fail("copy out", status);
   if (back != text) return fail("other bytes came back", {});
 
   std::printf("consumer: vmem %s, %zu devices\n", VMEM_VERSION_STRING, devices.size());
