@@ -41,6 +41,14 @@ function(vmem_add_stage)
   target_link_libraries(${target} PUBLIC ${arg_LIBRARIES} Threads::Threads)
 endfunction()
 
+# vmem_refuse_undefined(TARGET): a name that nothing defines is an error of the link, not of loading. clang's sanitizers leave
+# their own names open in shared objects.
+function(vmem_refuse_undefined target)
+  if(NOT (VMEM_SANITIZER AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+endfunction()
+
 # vmem_add_backend(NAME host SOURCES a.cpp ... LIBRARIES vmem_support ...)
 # Adds the module vmem_backend_<NAME>: libvmem_backend_<NAME>.so, with only its entry point visible.
 function(vmem_add_backend)
@@ -53,10 +61,7 @@ function(vmem_add_backend)
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} Threads::Threads)
   # What static libraries bring along (the runtime's support, for one) stays inside the module.
   target_link_options(${target} PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/backend.map")
-  # A name that nothing defines is an error now, not when the module is loaded. clang's sanitizers leave their own open.
-  if(NOT (VMEM_SANITIZER AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))
-    target_link_options(${target} PRIVATE -Wl,-z,defs)
-  endif()
+  vmem_refuse_undefined(${target})
   set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${VMEM_BACKEND_DIR}")
   install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/vmem")
   set_property(GLOBAL APPEND PROPERTY VMEM_BACKENDS ${target})
