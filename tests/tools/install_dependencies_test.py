@@ -22,19 +22,23 @@ class InstallDependenciesTest(unittest.TestCase):
             shutil.copy(TOOLS / tool, self.root / "tools")
         self.bin = self.root / "bin"
         self.bin.mkdir()
+        # Never in the folder of links, where writing would go through to the system's own commands.
+        self.made_up = self.root / "made_up"
+        self.made_up.mkdir()
+        self.path = f"{self.made_up}:{self.bin}"
         for command in SYSTEM_COMMANDS:
             if path := shutil.which(command, path="/usr/bin:/bin"):
                 (self.bin / command).symlink_to(path)
 
     def command(self, name, script):
-        path = self.bin / name
+        path = self.made_up / name
         path.write_text(f"#!/usr/bin/env bash\n{script}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def run_tool(self, *arguments, **environment):
         return subprocess.run(
             [self.root / "tools/install_dependencies", *arguments], capture_output=True, text=True,
-            env={"PATH": str(self.bin), "HOME": self.folder.name, **environment})
+            env={"PATH": self.path, "HOME": self.folder.name, **environment})
 
     @property
     def environment(self):
@@ -129,7 +133,7 @@ class InstallDependenciesTest(unittest.TestCase):
     def run_step(self, script):
         return subprocess.run(
             ["bash", "-c", f"set -euo pipefail; steps=2; . tools/steps; {script}"], cwd=self.root, capture_output=True, text=True,
-            env={"PATH": str(self.bin)})
+            env={"PATH": self.path})
 
     def test_a_failed_step_says_what_and_where(self):
         done = self.run_step('step "First" printf fine; step "Second" bash -c "echo the reason; exit 7"; echo not reached')
