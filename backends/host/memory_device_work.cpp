@@ -156,7 +156,7 @@ Status MemoryDevice::wait_event(Stream stream, const Event& event) {
   VMEM_RETURN_IF_ERROR(enter("wait_event"));
   VMEM_ASSIGN_OR_RETURN(const std::shared_ptr<WorkQueue> queue, queue_of(stream));
   if (event.state() == nullptr) return {};
-  auto* const completion = dynamic_cast<Completion*>(event.state());
+  auto* const completion = dynamic_cast<Completion*>(event.state()->origin());
   if (completion == nullptr || completion->machine() != machine_.get()) {
     return error(StatusCode::kUnsupported, "wait_event: the event is another backend's");
   }

@@ -1,0 +1,155 @@
+#include "runtime/transfer/hop.hpp"
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace vmem {
+namespace {
+
+// Joins the operations of one hop: `done` is called when the last has ended, with the first error.
+class Joined {
+ public:
+  explicit Joined(Flight::Done done) : done_(std::move(done)) {}
+
+  void begin() { pending_.fetch_add(1, std::memory_order_relaxed); }
+  void end(const Status& status) {
+    if (!status.is_ok()) {
+      MutexLock lock(mutex_);
+      if (error_.is_ok()) error_ = status;
+    }
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    Status error;
+    {
+      MutexLock lock(mutex_);
+      error = error_;
+    }
+    done_(error);
+  }
+
+ private:
+  Flight::Done done_;
+  std::atomic<std::size_t> pending_{1};  // the issuer counts as one, until it has issued all
+  Mutex mutex_;
+  Status error_ VMEM_GUARDED_BY(mutex_);
+};
+
+Result<Event> call_device(Device& device, Device& peer, const HopCopy& copy, const CopySegment& segment,
+                          Stream stream) {
+  const std::byte* source = copy.source + segment.from;
+  std::byte* destination = copy.destination + segment.to;
+  switch (copy.kind) {
+    case HopKind::kLocal:
+      return device.copy_within(destination, source, segment.bytes, stream);
+    case HopKind::kHostToDevice:
+      return device.copy_from_host(destination, source, segment.bytes, stream);
+    case HopKind::kDeviceToHost:
+      return device.copy_to_host(destination, source, segment.bytes, stream);
+    case HopKind::kPeer:
+      return device.copy_to_peer(peer, destination, source, segment.bytes, stream);
+    case HopKind::kHostToHost:
+      break;
+  }
+  return Status(StatusCode::kInternal, "no device copies from host to host");
+}
+
+}  // namespace
+
+const char* to_string(HopKind kind) noexcept {
+  switch (kind) {
+    case HopKind::kLocal:
+      return "local";
+    case HopKind::kHostToHost:
+      return "host to host";
+    case HopKind::kHostToDevice:
+      return "host to device";
+    case HopKind::kDeviceToHost:
+      return "device to host";
+    case HopKind::kPeer:
+      return "peer";
+  }
+  return "unknown";
+}
+
+void HopCounters::add(const HopCopy& copy, std::uint64_t bytes) {
+  MutexLock lock(mutex_);
+  HopStats& hop = hops_[{copy.from, copy.to, copy.kind}];
+  hop.from = copy.from;
+  hop.to = copy.to;
+  hop.kind = copy.kind;
+  ++hop.copies;
+  hop.bytes += bytes;
+}
+
+std::vector<HopStats> HopCounters::read() const {
+  MutexLock lock(mutex_);
+  std::vector<HopStats> hops;
+  for (const auto& [key, hop] : hops_) hops.push_back(hop);
+  return hops;
+}
+
+HopKind HopExecutor::kind_of(DeviceIndex from, DeviceIndex to) const {
+  if (is_host(from)) return is_host(to) ? HopKind::kHostToHost : HopKind::kHostToDevice;
+  if (is_host(to)) return HopKind::kDeviceToHost;
+  return from == to ? HopKind::kLocal : HopKind::kPeer;
+}
+
+Stream HopExecutor::stream_of(const HopCopy& copy) const {
+  const CopyStreams& streams = streams_[operator_of(copy)];
+  return queue_of(copy.kind) == CopyQueue::kIn ? streams.in : streams.out;
+}
+
+Result<Event> HopExecutor::issue(const HopCopy& copy, const CopySegment& segment, Stream stream) const noexcept {
+  const DeviceIndex index = operator_of(copy);
+  try {
+    VMEM_RETURN_IF_ERROR(flight_.device_status(index));
+    return call_device(*devices_[index], *devices_[copy.to], copy, segment, stream);
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kInternal, std::string("a backend threw: ") + error.what())
+        .with_device(devices_[index]->info().name);
+  } catch (...) {
+    return Status(StatusCode::kInternal, "a backend threw").with_device(devices_[index]->info().name);
+  }
+}
+
+Event HopExecutor::run(const HopCopy& copy, const LanePtr& lane, Flight::Done done) const noexcept {
+  std::uint64_t bytes = 0;
+  for (const CopySegment& segment : copy.segments) bytes += segment.bytes;
+  if (copy.kind == HopKind::kHostToHost) {
+    for (const CopySegment& segment : copy.segments) {
+      std::memcpy(copy.destination + segment.to, copy.source + segment.from, segment.bytes);
+    }
+    counters_->add(copy, bytes);
+    done(Status());
+    return Event();
+  }
+  const auto joined =
+      std::make_shared<Joined>([counters = counters_, copy, bytes, done = std::move(done)](const Status& s) {
+        if (s.is_ok()) counters->add(copy, bytes);
+        done(s);
+      });
+  const DeviceIndex index = operator_of(copy);
+  const Stream stream = stream_of(copy);
+  Event last;
+  for (const CopySegment& segment : copy.segments) {
+    auto event = issue(copy, segment, stream);
+    if (!event) {
+      joined->begin();
+      joined->end(event.error());
+      break;
+    }
+    last = *event;
+    joined->begin();
+    if (lane) lane->busy.fetch_add(1, std::memory_order_relaxed);
+    flight_.watch(
+        index, queue_of(copy.kind), *event, [joined](const Status& status) { joined->end(status); },
+        [lane] {
+          if (lane) lane->busy.fetch_sub(1, std::memory_order_acq_rel);
+        });
+  }
+  joined->end(Status());
+  return last;
+}
+
+}  // namespace vmem

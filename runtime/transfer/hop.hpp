@@ -1,0 +1,89 @@
+// One hop of a chunk: which call of which device moves it, and its completion.
+#pragma once
+
+#include <vmem/backend.hpp>
+#include <vmem/status.hpp>
+#include <vmem/topology.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "runtime/support/thread_annotations.hpp"
+#include "runtime/transfer/flight.hpp"
+#include "runtime/transfer/staging.hpp"
+#include "runtime/transfer/transfer_engine.hpp"
+
+namespace vmem {
+
+// Bytes at an offset from the hop's source to an offset from its destination.
+struct CopySegment {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  std::size_t bytes = 0;
+};
+
+struct HopCopy {
+  DeviceIndex from = 0;
+  DeviceIndex to = 0;
+  HopKind kind = HopKind::kLocal;
+  const std::byte* source = nullptr;
+  std::byte* destination = nullptr;
+  std::vector<CopySegment> segments;
+};
+
+// Counts what went over each hop. Shared with completions, which may come late.
+class HopCounters {
+ public:
+  void add(const HopCopy& copy, std::uint64_t bytes);
+  std::vector<HopStats> read() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::tuple<DeviceIndex, DeviceIndex, HopKind>, HopStats> hops_ VMEM_GUARDED_BY(mutex_);
+};
+
+// The streams that the engine copies on: none for host memory, which is copied by the CPU.
+struct CopyStreams {
+  Stream in;
+  Stream out;
+};
+
+// The devices as the hops use them. Thread contract: const members may be called from any thread.
+class HopExecutor {
+ public:
+  HopExecutor(std::vector<Device*> devices, std::vector<CopyStreams> streams, Flight& flight,
+              std::shared_ptr<HopCounters> counters)
+      : devices_(std::move(devices)), streams_(std::move(streams)), flight_(flight), counters_(std::move(counters)) {}
+
+  Device& device(DeviceIndex index) const { return *devices_[index]; }
+  bool is_host(DeviceIndex index) const { return devices_[index]->info().tier == Tier::kHost; }
+  HopKind kind_of(DeviceIndex from, DeviceIndex to) const;
+  // The device whose call does the copy.
+  static DeviceIndex operator_of(const HopCopy& copy) {
+    return copy.kind == HopKind::kHostToDevice ? copy.to : copy.from;
+  }
+  static CopyQueue queue_of(HopKind kind) {
+    return kind == HopKind::kHostToDevice || kind == HopKind::kLocal ? CopyQueue::kIn : CopyQueue::kOut;
+  }
+  Stream stream_of(const HopCopy& copy) const;
+
+  // Hands one segment to the device, on `stream`. REQUIRES: the kind is not kHostToHost. Never throws.
+  Result<Event> issue(const HopCopy& copy, const CopySegment& segment, Stream stream) const noexcept;
+
+  // Copies all segments; `done` is called exactly once, when all have ended or will never. `lane` (may be null) is busy
+  // as long as a device may touch its buffers. Answers with the device's event of the last segment.
+  Event run(const HopCopy& copy, const LanePtr& lane, Flight::Done done) const noexcept;
+
+ private:
+  std::vector<Device*> devices_;
+  std::vector<CopyStreams> streams_;
+  Flight& flight_;
+  std::shared_ptr<HopCounters> counters_;  // shared with completions
+};
+
+}  // namespace vmem

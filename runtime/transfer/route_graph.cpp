@@ -1,0 +1,251 @@
+#include "runtime/transfer/route_graph.hpp"
+
+#include <tbb/flow_graph.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace vmem {
+namespace {
+
+struct TransferChunk {
+  TransferPtr transfer;
+  std::vector<ByteRange> pieces;
+  LanePtr lane;
+};
+using ChunkPtr = std::shared_ptr<TransferChunk>;  // shared: nodes of a graph copy their messages
+
+// A lane, or the reason why none can be had: then it takes a chunk through the graph to the end of its transfer.
+struct Token {
+  LanePtr lane;
+  Status error;
+};
+
+std::vector<CopySegment> segments_of(const TransferChunk& chunk, bool from_packed, bool to_packed) {
+  std::vector<CopySegment> segments;
+  std::size_t packed = 0;
+  for (const ByteRange& piece : chunk.pieces) {
+    segments.push_back({from_packed ? packed : piece.offset, to_packed ? packed : piece.offset, piece.bytes});
+    packed += piece.bytes;
+  }
+  if (from_packed && to_packed) return {{0, 0, packed}};
+  return segments;
+}
+
+}  // namespace
+
+// The nodes, built and destroyed in the arena that they run in.
+struct RouteGraph::Nodes {
+  using Paired = std::tuple<ChunkPtr, Token>;
+  using Hop = tbb::flow::async_node<ChunkPtr, ChunkPtr>;
+
+  Nodes() : chunks(graph), tokens(graph), pair(graph) {}
+
+  tbb::flow::graph graph;
+  tbb::flow::queue_node<ChunkPtr> chunks;
+  tbb::flow::queue_node<Token> tokens;
+  tbb::flow::join_node<Paired, tbb::flow::reserving> pair;
+  std::optional<tbb::flow::function_node<Paired, ChunkPtr>> admit;
+  std::deque<Hop> hops;
+  std::optional<tbb::flow::function_node<ChunkPtr>> finish;
+};
+
+class RouteGraph::Impl {
+ public:
+  Impl(RouteGraph& self, TransferPath path, const HopExecutor& hops, StagingRing& ring, TransferArena& arena)
+      : self_(self), path_(std::move(path)), shape_(shape_of(path_, hops)), hops_(hops), ring_(ring), arena_(arena) {
+    arena_.execute([this] { build(); });
+  }
+
+  ~Impl() {
+    arena_.execute([this] {
+      nodes_->graph.wait_for_all();
+      nodes_.reset();
+    });
+  }
+
+  void submit(TransferPtr transfer) {
+    {
+      MutexLock lock(mutex_);
+      depth_ = std::max(depth_, transfer->plan.depth);
+      waiting_.push_back(std::move(transfer));
+    }
+    pump();
+  }
+
+  // Feeds the graph as far as lanes go, one chunk more so that the next lane finds one, and ends what is over.
+  void pump() {
+    std::vector<ChunkPtr> chunks;
+    std::vector<Token> tokens;
+    std::vector<TransferPtr> ended;
+    {
+      MutexLock lock(mutex_);
+      while (ChunkPtr chunk = next_chunk(ended)) chunks.push_back(std::move(chunk));
+      take_lanes(tokens);
+    }
+    for (auto& chunk : chunks) nodes_->chunks.try_put(std::move(chunk));
+    for (auto& token : tokens) nodes_->tokens.try_put(std::move(token));
+    for (const auto& transfer : ended) transfer->end();
+  }
+
+  const TransferPath& path() const noexcept { return path_; }
+  const LaneShape& shape() const noexcept { return shape_; }
+
+ private:
+  static LaneShape shape_of(const TransferPath& path, const HopExecutor& hops) {
+    LaneShape shape;
+    for (std::size_t i = 1; i + 1 < path.places.size(); ++i) {
+      shape.places.push_back(path.places[i]);
+      std::vector<DeviceIndex> users;
+      for (const DeviceIndex neighbour : {path.places[i - 1], path.places[i + 1]}) {
+        if (!hops.is_host(neighbour)) users.push_back(neighbour);
+      }
+      shape.users.push_back(std::move(users));
+    }
+    return shape;
+  }
+
+  void build() {
+    nodes_ = std::make_unique<Nodes>();
+    auto& graph = nodes_->graph;
+    nodes_->admit.emplace(graph, tbb::flow::unlimited, [](const Nodes::Paired& paired) {
+      const ChunkPtr& chunk = std::get<0>(paired);
+      const Token& token = std::get<1>(paired);
+      chunk->lane = token.lane;
+      if (!token.lane) chunk->transfer->fail(token.error);
+      return chunk;
+    });
+    for (std::size_t hop = 0; hop < path_.num_hops(); ++hop) {
+      // A CPU copy is done by the body itself: several chunks at once. A device's calls are made in order.
+      const bool by_cpu = kind_of(hop) == HopKind::kHostToHost;
+      nodes_->hops.emplace_back(
+          graph, by_cpu ? tbb::flow::unlimited : tbb::flow::serial,
+          [this, hop](const ChunkPtr& chunk, Nodes::Hop::gateway_type& gateway) { run_hop(hop, chunk, gateway); });
+    }
+    nodes_->finish.emplace(graph, tbb::flow::unlimited, [this](const ChunkPtr& chunk) { finish(chunk); });
+    tbb::flow::make_edge(nodes_->chunks, tbb::flow::input_port<0>(nodes_->pair));
+    tbb::flow::make_edge(nodes_->tokens, tbb::flow::input_port<1>(nodes_->pair));
+    tbb::flow::make_edge(nodes_->pair, *nodes_->admit);
+    tbb::flow::make_edge(*nodes_->admit, nodes_->hops.front());
+    for (std::size_t i = 1; i < nodes_->hops.size(); ++i) {
+      tbb::flow::make_edge(nodes_->hops[i - 1], nodes_->hops[i]);
+    }
+    tbb::flow::make_edge(nodes_->hops.back(), *nodes_->finish);
+  }
+
+  HopKind kind_of(std::size_t hop) const { return hops_.kind_of(path_.places[hop], path_.places[hop + 1]); }
+
+  HopCopy copy_of(std::size_t hop, const TransferChunk& chunk) const {
+    const bool first = hop == 0;
+    const bool last = hop + 1 == path_.num_hops();
+    HopCopy copy;
+    copy.from = path_.places[hop];
+    copy.to = path_.places[hop + 1];
+    copy.kind = hops_.kind_of(copy.from, copy.to);
+    copy.source =
+        first ? static_cast<const std::byte*>(chunk.transfer->source.address) : chunk.lane->buffers[hop - 1]->address;
+    copy.destination =
+        last ? static_cast<std::byte*>(chunk.transfer->destination.address) : chunk.lane->buffers[hop]->address;
+    copy.segments = segments_of(chunk, !first, !last);
+    return copy;
+  }
+
+  void run_hop(std::size_t hop, const ChunkPtr& chunk, Nodes::Hop::gateway_type& gateway) noexcept {
+    if (chunk->transfer->has_failed()) {
+      gateway.try_put(chunk);
+      return;
+    }
+    gateway.reserve_wait();
+    hops_.run(copy_of(hop, *chunk), chunk->lane, [chunk, &gateway](const Status& status) {
+      if (!status) chunk->transfer->fail(status);
+      gateway.try_put(chunk);
+      gateway.release_wait();
+    });
+  }
+
+  void finish(const ChunkPtr& chunk) noexcept {
+    const LanePtr lane = std::move(chunk->lane);
+    const TransferPtr& transfer = chunk->transfer;
+    bool keep = false;
+    bool over = false;
+    {
+      MutexLock lock(mutex_);
+      --num_chunks_;
+      --transfer->chunks_out;
+      over = transfer->chunks_out == 0 && (transfer->cursor.is_done() || transfer->has_failed());
+      if (over) std::erase(waiting_, transfer);
+      // Kept only for a chunk that waits in the graph: an idle route holds no staging memory.
+      keep =
+          lane && num_lanes_ <= num_chunks_ && !ring_.has_waiters() && lane->busy.load(std::memory_order_acquire) == 0;
+      if (!keep) --num_lanes_;
+    }
+    if (keep) {
+      nodes_->tokens.try_put(Token{lane, Status()});
+    } else if (lane) {
+      ring_.give_back(lane);
+    }
+    if (over) transfer->end();
+    pump();
+  }
+
+  // The transfers take turns, chunk by chunk.
+  ChunkPtr next_chunk(std::vector<TransferPtr>& ended) VMEM_REQUIRES(mutex_) {
+    while (!waiting_.empty() && num_chunks_ <= depth_) {
+      TransferPtr transfer = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (transfer->has_failed()) {
+        if (transfer->chunks_out == 0) ended.push_back(std::move(transfer));
+        continue;
+      }
+      auto chunk = std::make_shared<TransferChunk>();
+      chunk->pieces = transfer->cursor.take(transfer->plan.chunk_bytes, transfer->most_pieces);
+      chunk->transfer = transfer;
+      ++transfer->chunks_out;
+      ++num_chunks_;
+      if (!transfer->cursor.is_done()) waiting_.push_back(std::move(transfer));
+      return chunk;
+    }
+    return nullptr;
+  }
+
+  void take_lanes(std::vector<Token>& tokens) VMEM_REQUIRES(mutex_) {
+    while (num_lanes_ < std::min<std::size_t>(depth_, num_chunks_)) {
+      auto lane = ring_.take(shape_, &self_);
+      if (!lane && (lane.error().code() == StatusCode::kBusy || num_lanes_ > 0)) return;
+      tokens.push_back(lane ? Token{*lane, Status()} : Token{nullptr, lane.error()});
+      ++num_lanes_;
+    }
+  }
+
+  RouteGraph& self_;
+  const TransferPath path_;
+  const LaneShape shape_;
+  const HopExecutor& hops_;
+  StagingRing& ring_;
+  TransferArena& arena_;
+  std::unique_ptr<Nodes> nodes_;
+
+  Mutex mutex_;
+  std::deque<TransferPtr> waiting_ VMEM_GUARDED_BY(mutex_);  // with bytes that are not in the graph yet
+  unsigned depth_ VMEM_GUARDED_BY(mutex_) = 1;               // the most lanes
+  std::size_t num_chunks_ VMEM_GUARDED_BY(mutex_) = 0;       // in the graph
+  std::size_t num_lanes_ VMEM_GUARDED_BY(mutex_) = 0;        // of this route: with a chunk, or waiting for one
+};
+
+RouteGraph::RouteGraph(TransferPath path, const HopExecutor& hops, StagingRing& ring, TransferArena& arena)
+    : impl_(std::make_unique<Impl>(*this, std::move(path), hops, ring, arena)) {}
+
+RouteGraph::~RouteGraph() = default;
+
+const TransferPath& RouteGraph::path() const noexcept { return impl_->path(); }
+
+const LaneShape& RouteGraph::lane_shape() const noexcept { return impl_->shape(); }
+
+void RouteGraph::submit(TransferPtr transfer) { impl_->submit(std::move(transfer)); }
+
+void RouteGraph::lane_available() { impl_->pump(); }
+
+}  // namespace vmem

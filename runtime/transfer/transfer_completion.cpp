@@ -1,0 +1,59 @@
+#include "runtime/transfer/transfer_completion.hpp"
+
+#include <utility>
+
+namespace vmem {
+
+Status TransferCompletion::wait(Event::Deadline deadline) {
+  MutexLock lock(mutex_);
+  while (!is_done()) {
+    if (deadline == Event::Deadline::max()) {
+      completed_.wait(mutex_);
+    } else if (!completed_.wait_until(mutex_, deadline) && !is_done()) {
+      return Status(StatusCode::kTimeout, "the transfer is not done at the caller's deadline; it goes on");
+    }
+  }
+  return status_;
+}
+
+void TransferCompletion::then(Event::Callback callback) {
+  Status status;
+  {
+    MutexLock lock(mutex_);
+    if (!is_done()) {
+      callbacks_.push_back(std::move(callback));
+      return;
+    }
+    status = status_;
+  }
+  callback(status);
+}
+
+void* TransferCompletion::native() noexcept { return origin_.state() != nullptr ? origin_.state()->native() : nullptr; }
+
+Event::State* TransferCompletion::origin() noexcept {
+  return origin_.state() != nullptr ? origin_.state()->origin() : this;
+}
+
+bool TransferCompletion::complete(Status status) {
+  std::vector<Event::Callback> callbacks;
+  {
+    MutexLock lock(mutex_);
+    if (is_done()) return false;
+    status_ = status;
+    callbacks.swap(callbacks_);
+    done_.store(true, std::memory_order_release);
+    completed_.notify_all();
+  }
+  for (const auto& callback : callbacks) callback(status);
+  return true;
+}
+
+Event completed_event(Status status) {
+  if (status.is_ok()) return Event();
+  auto state = std::make_shared<TransferCompletion>();
+  state->complete(std::move(status));
+  return Event(std::move(state));
+}
+
+}  // namespace vmem

@@ -1,0 +1,441 @@
+#include "runtime/transfer/transfer_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "runtime/support/bytes.hpp"
+#include "runtime/support/thread_annotations.hpp"
+#include "runtime/transfer/arena.hpp"
+#include "runtime/transfer/chunking.hpp"
+#include "runtime/transfer/flight.hpp"
+#include "runtime/transfer/hop.hpp"
+#include "runtime/transfer/route_graph.hpp"
+#include "runtime/transfer/staging.hpp"
+#include "runtime/transfer/start_gate.hpp"
+#include "runtime/transfer/transfer.hpp"
+#include "runtime/transfer/transfer_path.hpp"
+
+namespace vmem {
+namespace {
+
+constexpr std::size_t kLeastStaging = 256_KiB;
+// A copy call never moves more, so that the watch over a device sees it advance.
+constexpr std::size_t kLargestCopy = 64_MiB;
+constexpr std::size_t kLargestDirectPieces = 16;
+// A device without a gather kernel gets a call for each range of a chunk; so many may be in its queue at once.
+constexpr std::size_t kPiecesOfAChunk = 32;
+constexpr unsigned kMostDefaultThreads = 8;
+
+unsigned num_threads_for(const TransferOptions& options) {
+  if (options.copy_threads > 0) return options.copy_threads;
+  return std::clamp(std::thread::hardware_concurrency(), 1U, kMostDefaultThreads);
+}
+
+Status check_options(const std::vector<Device*>& devices, const Topology& topology, const TransferOptions& options) {
+  if (devices.size() != topology.devices().size()) {
+    return Status(StatusCode::kInvalidValue,
+                  fmt::format("{} devices, but the topology has {}", devices.size(), topology.devices().size()));
+  }
+  if (std::find(devices.begin(), devices.end(), nullptr) != devices.end()) {
+    return Status(StatusCode::kInvalidValue, "a device is null");
+  }
+  if (options.staging_bytes < kLeastStaging) {
+    return Status(StatusCode::kInvalidValue,
+                  fmt::format("staging_bytes is {}: at least {} are needed", options.staging_bytes, kLeastStaging));
+  }
+  if (options.timeout <= std::chrono::milliseconds::zero()) {
+    return Status(StatusCode::kInvalidValue,
+                  fmt::format("timeout is {} ms: it must be positive", options.timeout.count()));
+  }
+  if (options.max_in_flight == 0) return Status(StatusCode::kInvalidValue, "max_in_flight is 0: at least 1 is needed");
+  return Status();
+}
+
+// The whole of a transfer as one hop's copy, in calls that are not too large.
+HopCopy whole_copy(const TransferPath& path, const HopExecutor& hops, const Transfer& transfer,
+                   const std::vector<ByteRange>& ranges) {
+  HopCopy copy;
+  copy.from = path.places[0];
+  copy.to = path.places[1];
+  copy.kind = hops.kind_of(copy.from, copy.to);
+  copy.source = static_cast<const std::byte*>(transfer.source.address);
+  copy.destination = static_cast<std::byte*>(transfer.destination.address);
+  for (const ByteRange& range : ranges) {
+    for (std::size_t done = 0; done < range.bytes; done += kLargestCopy) {
+      const std::size_t offset = range.offset + done;
+      copy.segments.push_back({offset, offset, std::min(kLargestCopy, range.bytes - done)});
+    }
+  }
+  return copy;
+}
+
+// The arguments of copy_pointers.
+struct PointerCopy {
+  Endpoint destination;
+  Stream destination_stream;
+  Endpoint source;
+  Stream source_stream;
+  std::size_t bytes = 0;
+};
+
+}  // namespace
+
+class TransferEngine::Impl {
+ public:
+  Impl(std::vector<Device*> devices, std::vector<CopyStreams> streams, const Topology& topology, Logger& logger,
+       const TransferOptions& options)
+      : devices_(std::move(devices)),
+        streams_(std::move(streams)),
+        topology_(topology),
+        options_(options),
+        num_threads_(num_threads_for(options)),
+        flight_(devices_, options.timeout, logger),
+        counters_(std::make_shared<HopCounters>()),
+        ledger_(std::make_shared<TransferLedger>()),
+        hops_(devices_, streams_, flight_, counters_),
+        ring_(devices_, options.staging_bytes, logger),
+        arena_(num_threads_),
+        door_(std::make_shared<ArenaDoor>(arena_)) {}
+
+  ~Impl() {
+    const bool idle = ledger_->wait_until_idle(std::chrono::steady_clock::now() + options_.timeout);
+    // From here on no completion reaches the arena. What still waits for other work never starts.
+    door_->close();
+    if (!idle) cancel_gates();
+    ledger_->wait_until_idle();
+    {
+      MutexLock lock(mutex_);
+      routes_.clear();
+    }
+    destroy_streams();
+  }
+
+  void mark_failed(DeviceIndex device, Status status) { flight_.fail_device(device, std::move(status)); }
+
+  Result<Event> start(const TransferRequest& request) {
+    VMEM_ASSIGN_OR_RETURN(auto ranges, checked_ranges(request, devices_.size()));
+    if (ranges.empty()) return Event();
+    std::vector<Event> pending;
+    for (const Event& event : request.after) {
+      if (!event.is_done()) {
+        pending.push_back(event);
+      } else if (const Status status = event.wait(); !status) {
+        return completed_event(status);
+      }
+    }
+    std::size_t bytes = 0;
+    for (const ByteRange& range : ranges) bytes += range.bytes;
+    VMEM_ASSIGN_OR_RETURN(RouteGraph * route, route_for(request, bytes, are_scattered(ranges)));
+    for (const DeviceIndex place : route->path().places) VMEM_RETURN_IF_ERROR(flight_.device_status(place));
+
+    auto completion = std::make_shared<TransferCompletion>();  // shared with the event and the transfer
+    auto transfer = std::make_shared<Transfer>(request, ranges, ledger_, completion);
+    plan(*transfer, route->path());
+    if (!pending.empty()) {
+      wait_behind(pending, *route, std::move(transfer));
+    } else if (!start_at_once(*route, ranges, transfer)) {
+      route->submit(std::move(transfer));
+    }
+    return Event(std::move(completion));
+  }
+
+  Result<Event> copy_pointers(const PointerCopy& asked);
+
+  Status device_status(DeviceIndex device) const {
+    if (device >= devices_.size()) {
+      return Status(StatusCode::kInvalidValue,
+                    fmt::format("device {} does not exist: there are {}", device, devices_.size()));
+    }
+    return flight_.device_status(device);
+  }
+
+  TransferStats stats() const {
+    TransferStats stats;
+    ledger_->read(stats);
+    stats.hops = counters_->read();
+    stats.staging_bytes = ring_.allocated_bytes();
+    stats.staging_peak_bytes = ring_.peak_bytes();
+    return stats;
+  }
+
+ private:
+  void destroy_streams() {
+    for (DeviceIndex i = 0; i < devices_.size(); ++i) {
+      // A stream of a failed device might never come to its end.
+      if (!flight_.device_status(i)) continue;
+      for (const Stream stream : {streams_[i].in, streams_[i].out}) {
+        if (stream.has_value()) static_cast<void>(devices_[i]->destroy_stream(stream));
+      }
+    }
+  }
+
+  Result<Event> copy_on_stream(const HopCopy& copy, Stream stream, DeviceIndex other, Stream other_stream);
+  Status check_stream(DeviceIndex device, Stream stream);
+  Status order_after(DeviceIndex device, Stream stream, const Event& event);
+
+  Result<RouteGraph*> route_for(const TransferRequest& request, std::size_t bytes, bool packed) {
+    VMEM_ASSIGN_OR_RETURN(TransferPath path, plan_path(topology_, hops_, request.source.device,
+                                                       request.destination.device, bytes, packed));
+    MutexLock lock(mutex_);
+    auto& route = routes_[path.places];
+    if (!route) route = std::make_unique<RouteGraph>(std::move(path), hops_, ring_, arena_);
+    return route.get();
+  }
+
+  void plan(Transfer& transfer, const TransferPath& path) const {
+    const HopKind kind = hops_.kind_of(path.places[0], path.places[1]);
+    transfer.most_pieces = kPiecesOfAChunk;
+    if (path.num_hops() > 1) {
+      transfer.plan = plan_chunks(transfer.total_bytes, path.num_hops(), path.bytes_per_second, ring_.buffer_bytes());
+    } else if (kind == HopKind::kHostToHost) {
+      const std::size_t share = align_up(transfer.total_bytes / num_threads_ + 1, kPageBytes);
+      transfer.plan = {std::clamp<std::size_t>(share, 256_KiB, 4_MiB), num_threads_};
+      transfer.most_pieces = SIZE_MAX;
+    } else {
+      transfer.plan = {kLargestCopy, 2};
+    }
+  }
+
+  // Copies that need no graph. False where it does.
+  bool start_at_once(RouteGraph& route, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
+    const TransferPath& path = route.path();
+    if (path.num_hops() == 1) {
+      return hops_.kind_of(path.places[0], path.places[1]) == HopKind::kHostToHost
+                 ? copy_small_by_cpu(path, ranges, transfer)
+                 : start_direct(path, ranges, transfer);
+    }
+    return path.num_hops() == 2 && ranges.size() == 1 && bounce_small(route, ranges, transfer);
+  }
+
+  bool copy_small_by_cpu(const TransferPath& path, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
+    if (transfer->total_bytes > options_.small_bytes) return false;
+    hops_.run(whole_copy(path, hops_, *transfer, ranges), nullptr, [&](const Status&) { transfer->end(); });
+    return true;
+  }
+
+  // One hop on one device: its own queue keeps the order, its own event is the end.
+  bool start_direct(const TransferPath& path, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
+    if (ranges.size() > kLargestDirectPieces) return false;
+    const HopCopy copy = whole_copy(path, hops_, *transfer, ranges);
+    const std::size_t in_flight = flight_.in_flight(HopExecutor::operator_of(copy));
+    if (copy.segments.size() > kLargestDirectPieces || in_flight + copy.segments.size() > options_.max_in_flight) {
+      return false;
+    }
+    const auto completion = transfer->completion();
+    completion->set_origin(hops_.run(copy, nullptr, [transfer](const Status& status) {
+      if (!status) transfer->fail(status);
+      transfer->end();
+    }));
+    return true;
+  }
+
+  // Copy, wait, copy: for few bytes the quickest way over staging memory.
+  bool bounce_small(RouteGraph& route, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
+    const TransferPath& path = route.path();
+    const ByteRange range = ranges.front();
+    if (range.bytes > std::min(options_.small_bytes, ring_.buffer_bytes())) return false;
+    const auto lane = ring_.take_now(route.lane_shape());
+    if (!lane) return false;
+    std::byte* const staging = (*lane)->buffers.front()->address;
+
+    HopCopy first{path.places[0],
+                  path.places[1],
+                  hops_.kind_of(path.places[0], path.places[1]),
+                  static_cast<const std::byte*>(transfer->source.address),
+                  staging,
+                  {{range.offset, 0, range.bytes}}};
+    const auto arrival = std::make_shared<TransferCompletion>();  // shared with the copy's completion
+    hops_.run(first, *lane, [arrival](const Status& status) { arrival->complete(status); });
+    if (const Status status = arrival->wait(Event::Deadline::max()); !status) {
+      ring_.give_back(*lane);
+      transfer->fail(status);
+      transfer->end();
+      return true;
+    }
+    HopCopy second{path.places[1],
+                   path.places[2],
+                   hops_.kind_of(path.places[1], path.places[2]),
+                   staging,
+                   static_cast<std::byte*>(transfer->destination.address),
+                   {{0, range.offset, range.bytes}}};
+    const Event last = hops_.run(second, *lane, [transfer](const Status& status) {
+      if (!status) transfer->fail(status);
+      transfer->end();
+    });
+    transfer->completion()->set_origin(last);
+    ring_.give_back(*lane);  // it lingers until the copy has ended
+    return true;
+  }
+
+  void wait_behind(const std::vector<Event>& events, RouteGraph& route, TransferPtr transfer) {
+    auto gate = std::make_shared<StartGate>(route, std::move(transfer), door_);  // shared with the events' callbacks
+    {
+      MutexLock lock(mutex_);
+      if (gates_.size() >= prune_gates_at_) {
+        std::erase_if(gates_, [](const auto& old) { return old.expired(); });
+        prune_gates_at_ = 2 * gates_.size() + 64;
+      }
+      gates_.push_back(gate);
+    }
+    gate->wait_for(events);
+  }
+
+  void cancel_gates() {
+    std::vector<std::weak_ptr<StartGate>> gates;
+    {
+      MutexLock lock(mutex_);
+      gates.swap(gates_);
+    }
+    for (const auto& weak : gates) {
+      if (const auto gate = weak.lock()) {
+        gate->cancel(Status(StatusCode::kCancelled, "the transfer engine was destroyed"));
+      }
+    }
+  }
+
+  const std::vector<Device*> devices_;
+  const std::vector<CopyStreams> streams_;
+  const Topology& topology_;
+  const TransferOptions options_;
+  const unsigned num_threads_;
+  Flight flight_;
+  const std::shared_ptr<HopCounters> counters_;   // shared with completions
+  const std::shared_ptr<TransferLedger> ledger_;  // shared with transfers
+  const HopExecutor hops_;
+  StagingRing ring_;
+  TransferArena arena_;
+  const std::shared_ptr<ArenaDoor> door_;  // shared with gates
+
+  Mutex mutex_;
+  std::map<std::vector<DeviceIndex>, std::unique_ptr<RouteGraph>> routes_ VMEM_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<StartGate>> gates_ VMEM_GUARDED_BY(mutex_);
+  std::size_t prune_gates_at_ VMEM_GUARDED_BY(mutex_) = 64;
+};
+
+Result<Event> TransferEngine::Impl::copy_pointers(const PointerCopy& asked) {
+  TransferRequest request{asked.source, asked.destination, {{0, asked.bytes}}, {}};
+  VMEM_ASSIGN_OR_RETURN(const auto ranges, checked_ranges(request, devices_.size()));
+  if (ranges.empty()) return Event();
+  VMEM_RETURN_IF_ERROR(check_stream(asked.source.device, asked.source_stream));
+  VMEM_RETURN_IF_ERROR(check_stream(asked.destination.device, asked.destination_stream));
+  VMEM_ASSIGN_OR_RETURN(const RouteGraph* route, route_for(request, asked.bytes, false));
+  for (const DeviceIndex place : route->path().places) VMEM_RETURN_IF_ERROR(flight_.device_status(place));
+  if (route->path().num_hops() == 1) {
+    HopCopy copy{asked.source.device,
+                 asked.destination.device,
+                 hops_.kind_of(asked.source.device, asked.destination.device),
+                 static_cast<const std::byte*>(asked.source.address),
+                 static_cast<std::byte*>(asked.destination.address),
+                 {{0, 0, asked.bytes}}};
+    if (copy.kind != HopKind::kHostToHost) {
+      const bool at_destination = HopExecutor::operator_of(copy) == asked.destination.device;
+      const bool chosen = at_destination && asked.destination_stream.has_value();
+      const Stream stream = chosen ? asked.destination_stream : asked.source_stream;
+      const bool is_operators = chosen || HopExecutor::operator_of(copy) == asked.source.device;
+      if (stream.has_value() && is_operators) {
+        return chosen ? copy_on_stream(copy, stream, asked.source.device, asked.source_stream)
+                      : copy_on_stream(copy, stream, asked.destination.device, asked.destination_stream);
+      }
+    }
+  }
+  const std::pair<DeviceIndex, Stream> streams[] = {{asked.source.device, asked.source_stream},
+                                                    {asked.destination.device, asked.destination_stream}};
+  for (const auto& [device, stream] : streams) {
+    if (!stream.has_value()) continue;
+    VMEM_ASSIGN_OR_RETURN(Event so_far, devices_[device]->record(stream));
+    request.after.push_back(std::move(so_far));
+  }
+  VMEM_ASSIGN_OR_RETURN(Event copied, start(request));
+  for (const auto& [device, stream] : streams) {
+    if (stream.has_value()) VMEM_RETURN_IF_ERROR(order_after(device, stream, copied));
+  }
+  return copied;
+}
+
+// On the application's own stream: nobody waits on the CPU, unless the other end's stream is another driver's.
+Result<Event> TransferEngine::Impl::copy_on_stream(const HopCopy& copy, Stream stream, DeviceIndex other,
+                                                   Stream other_stream) {
+  const DeviceIndex index = HopExecutor::operator_of(copy);
+  const bool two_streams = other_stream.has_value() && !(other == index && other_stream == stream);
+  if (two_streams) {
+    VMEM_ASSIGN_OR_RETURN(const Event so_far, devices_[other]->record(other_stream));
+    VMEM_RETURN_IF_ERROR(order_after(index, stream, so_far));
+  }
+  VMEM_ASSIGN_OR_RETURN(const Event before, devices_[index]->record(stream));
+  VMEM_ASSIGN_OR_RETURN(const Event copied, hops_.issue(copy, copy.segments.front(), stream));
+  auto completion = std::make_shared<TransferCompletion>();  // shared by the event and the watch
+  completion->set_origin(copied);
+  flight_.watch_alone(index, before, copied, [completion, counters = counters_, copy](const Status& status) {
+    if (status) counters->add(copy, copy.segments.front().bytes);
+    completion->complete(status);
+  });
+  Event event(std::move(completion));
+  if (two_streams) VMEM_RETURN_IF_ERROR(order_after(other, other_stream, event));
+  return event;
+}
+
+Status TransferEngine::Impl::check_stream(DeviceIndex device, Stream stream) {
+  if (!stream.has_value()) return Status();
+  VMEM_RETURN_IF_ERROR(devices_[device]->check_stream(stream));
+  VMEM_ASSIGN_OR_RETURN(const bool capturing, devices_[device]->is_capturing(stream));
+  if (!capturing) return Status();
+  return Status(StatusCode::kUnsupported, "a copy can't be captured into a graph: it may be staged by the CPU")
+      .with_device(devices_[device]->info().name);
+}
+
+Status TransferEngine::Impl::order_after(DeviceIndex device, Stream stream, const Event& event) {
+  const Status status = devices_[device]->wait_event(stream, event);
+  if (status.code() != StatusCode::kUnsupported) return status;
+  static_cast<void>(event.wait());  // whoever has the event sees its outcome
+  return Status();
+}
+
+TransferEngine::TransferEngine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+TransferEngine::~TransferEngine() = default;
+
+Result<std::unique_ptr<TransferEngine>> TransferEngine::create(std::vector<Device*> devices, const Topology& topology,
+                                                               Logger& logger, const TransferOptions& options) {
+  VMEM_RETURN_IF_ERROR(check_options(devices, topology, options));
+  std::vector<CopyStreams> streams(devices.size());
+  std::vector<std::pair<DeviceIndex, Status>> failed;
+  for (DeviceIndex i = 0; i < devices.size(); ++i) {
+    if (devices[i]->info().tier != Tier::kDevice) continue;
+    auto in = devices[i]->create_stream();
+    if (in) streams[i].in = *in;
+    auto out = devices[i]->create_stream();
+    if (out) streams[i].out = *out;
+    // One device that doesn't work leaves the others usable.
+    if (!in || !out) failed.emplace_back(i, in ? out.error() : in.error());
+  }
+  auto impl = std::make_unique<Impl>(std::move(devices), std::move(streams), topology, logger, options);
+  for (auto& [device, status] : failed) {
+    logger.warn(fmt::format("no streams to copy on: {}", status.to_string()));
+    impl->mark_failed(device, std::move(status));
+  }
+  return std::unique_ptr<TransferEngine>(new TransferEngine(std::move(impl)));
+}
+
+Result<Event> TransferEngine::start(const TransferRequest& request) { return impl_->start(request); }
+
+Status TransferEngine::copy(const TransferRequest& request) {
+  VMEM_ASSIGN_OR_RETURN(const Event event, impl_->start(request));
+  return event.wait();
+}
+
+Result<Event> TransferEngine::copy_pointers(Endpoint destination, Stream destination_stream, Endpoint source,
+                                            Stream source_stream, std::size_t bytes) {
+  return impl_->copy_pointers({destination, destination_stream, source, source_stream, bytes});
+}
+
+Status TransferEngine::device_status(DeviceIndex device) const { return impl_->device_status(device); }
+
+TransferStats TransferEngine::stats() const { return impl_->stats(); }
+
+}  // namespace vmem
