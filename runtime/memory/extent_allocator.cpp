@@ -57,26 +57,26 @@ std::optional<Extent> ExtentAllocator::allocate(std::size_t bytes, std::size_t a
   reserve_nodes();
   if (nodes_.size() >= kMaxNodes && vacant_ == kNoNode) return std::nullopt;
 
-  remove_free(id);
-  const std::uint64_t start = aligned_start(nodes_[id].offset, request->alignment);
-  if (const std::uint64_t before = start - nodes_[id].offset; before != 0) {
-    const std::uint32_t gap = take_node();
-    nodes_[gap].offset = nodes_[id].offset;
-    nodes_[gap].size = before;
-    link_before(gap, id);
-    add_free(gap);
-    nodes_[id].offset = start;
-    nodes_[id].size -= before;
-  }
+  const ExtentNode whole = nodes_[id];
+  const std::uint64_t start = aligned_start(whole.offset, request->alignment);
+  const std::uint64_t before = start - whole.offset;
+  const std::uint64_t after = whole.size - before - request->size;
   std::uint32_t taken = id;
-  if (nodes_[id].size != request->size) {
-    taken = take_node();
-    nodes_[taken].offset = start;
-    nodes_[taken].size = request->size;
+  if (before == 0 && after == 0) {
+    remove_free(id);
+  } else if (before == 0) {
+    resize_free(id, start + request->size, after);
+    taken = take_node(start, request->size);
     link_before(taken, id);
-    nodes_[id].offset += request->size;
-    nodes_[id].size -= request->size;
-    add_free(id);
+  } else {
+    resize_free(id, whole.offset, before);
+    taken = take_node(start, request->size);
+    link_before(taken, whole.next);
+    if (after != 0) {
+      const std::uint32_t rest = take_node(start + request->size, after);
+      link_before(rest, whole.next);
+      add_free(rest);
+    }
   }
   nodes_[taken].bin_previous = kUsedNode;
   used_ += request->size;
@@ -95,23 +95,29 @@ std::optional<std::size_t> ExtentAllocator::fit(std::size_t bytes, std::size_t a
 
 bool ExtentAllocator::deallocate(const Extent& extent) {
   if (extent.id >= nodes_.size() || !nodes_[extent.id].is_used() || extent_of(extent.id) != extent) return false;
-  std::uint32_t id = extent.id;
-  used_ -= nodes_[id].size;
+  const ExtentNode freed = nodes_[extent.id];
+  used_ -= freed.size;
   --num_used_;
-  if (const std::uint32_t next = nodes_[id].next; next != kNoNode && nodes_[next].is_free()) {
-    remove_free(next);
-    nodes_[id].size += nodes_[next].size;
-    unlink(next);
-    give_node(next);
+  const bool joins_previous = freed.previous != kNoNode && nodes_[freed.previous].is_free();
+  const bool joins_next = freed.next != kNoNode && nodes_[freed.next].is_free();
+  if (!joins_previous && !joins_next) {
+    add_free(extent.id);
+    return true;
   }
-  if (const std::uint32_t previous = nodes_[id].previous; previous != kNoNode && nodes_[previous].is_free()) {
-    remove_free(previous);
-    nodes_[previous].size += nodes_[id].size;
-    unlink(id);
-    give_node(id);
-    id = previous;
+  unlink(extent.id);
+  give_node(extent.id);
+  if (!joins_previous) {
+    resize_free(freed.next, freed.offset, freed.size + nodes_[freed.next].size);
+    return true;
   }
-  add_free(id);
+  std::uint64_t size = nodes_[freed.previous].size + freed.size;
+  if (joins_next) {
+    size += nodes_[freed.next].size;
+    remove_free(freed.next);
+    unlink(freed.next);
+    give_node(freed.next);
+  }
+  resize_free(freed.previous, nodes_[freed.previous].offset, size);
   return true;
 }
 
@@ -132,16 +138,13 @@ bool ExtentAllocator::grow(std::size_t bytes) {
   if (strategy_ != FitStrategy::kFirstFit) bins_.cover(capacity_ + size);
   std::uint32_t id = last_;
   if (id != kNoNode && nodes_[id].is_free()) {
-    remove_free(id);
-    nodes_[id].size += size;
+    resize_free(id, nodes_[id].offset, nodes_[id].size + size);
   } else {
-    id = take_node();
-    nodes_[id].offset = capacity_;
-    nodes_[id].size = size;
+    id = take_node(capacity_, size);
     link_before(id, kNoNode);
+    add_free(id);
   }
   capacity_ += size;
-  add_free(id);
   return true;
 }
 
@@ -169,14 +172,17 @@ void ExtentAllocator::reserve_nodes() {
   if (strategy_ == FitStrategy::kFirstFit) tree_.cover(nodes_.capacity());
 }
 
-std::uint32_t ExtentAllocator::take_node() {
-  if (vacant_ != kNoNode) {
-    const std::uint32_t id = vacant_;
+std::uint32_t ExtentAllocator::take_node(std::uint64_t offset, std::uint64_t size) {
+  std::uint32_t id = vacant_;
+  if (id != kNoNode) {
     vacant_ = nodes_[id].bin_next;
-    return id;
+  } else {
+    id = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.emplace_back();
   }
-  nodes_.emplace_back();
-  return static_cast<std::uint32_t>(nodes_.size() - 1);
+  nodes_[id].offset = offset;
+  nodes_[id].size = size;
+  return id;
 }
 
 void ExtentAllocator::give_node(std::uint32_t id) noexcept {
@@ -201,6 +207,20 @@ void ExtentAllocator::remove_free(std::uint32_t id) noexcept {
     tree_.remove(nodes_, id);
   } else {
     bins_.remove(nodes_, id);
+  }
+}
+
+// The place among its neighbours stays.
+void ExtentAllocator::resize_free(std::uint32_t id, std::uint64_t offset, std::uint64_t size) noexcept {
+  if (strategy_ == FitStrategy::kFirstFit) {
+    nodes_[id].offset = offset;
+    nodes_[id].size = size;
+    tree_.update(nodes_, id);
+  } else {
+    bins_.remove(nodes_, id);
+    nodes_[id].offset = offset;
+    nodes_[id].size = size;
+    bins_.insert(nodes_, id);
   }
 }
 

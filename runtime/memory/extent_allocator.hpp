@@ -94,11 +94,12 @@ class ExtentAllocator {
   Extent extent_of(std::uint32_t id) const noexcept;
   std::optional<Request> request_of(std::size_t bytes, std::size_t alignment) const noexcept;
   std::uint32_t choose(const Request& request) const;
-  std::uint32_t take_node();
+  std::uint32_t take_node(std::uint64_t offset, std::uint64_t size);
   void reserve_nodes();
   void give_node(std::uint32_t id) noexcept;
   void add_free(std::uint32_t id);
   void remove_free(std::uint32_t id) noexcept;
+  void resize_free(std::uint32_t id, std::uint64_t offset, std::uint64_t size) noexcept;
   void link_before(std::uint32_t id, std::uint32_t next) noexcept;
   void unlink(std::uint32_t id) noexcept;
 

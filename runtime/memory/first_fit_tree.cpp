@@ -70,6 +70,13 @@ std::uint32_t FirstFitTree::remove_under(const ExtentNodes& nodes, std::uint32_t
   return root;
 }
 
+void FirstFitTree::update_under(const ExtentNodes& nodes, std::uint32_t root, std::uint32_t id) noexcept {
+  if (root != id) {
+    update_under(nodes, nodes[id].offset < nodes[root].offset ? links_[root].left : links_[root].right, id);
+  }
+  refresh(nodes, root);
+}
+
 void FirstFitTree::insert(const ExtentNodes& nodes, std::uint32_t id) noexcept {
   links_[id] = Links{};
   root_ = insert_under(nodes, root_, id);

@@ -19,6 +19,8 @@ class FirstFitTree {
 
   void insert(const ExtentNodes& nodes, std::uint32_t id) noexcept;
   void remove(const ExtentNodes& nodes, std::uint32_t id) noexcept;
+  // After a change of the node's offset or size that leaves it between the same neighbours.
+  void update(const ExtentNodes& nodes, std::uint32_t id) noexcept { update_under(nodes, root_, id); }
 
   // The lowest extent with room for `size` at the alignment (both in granules); kNoNode where there is none.
   std::uint32_t first(const ExtentNodes& nodes, std::uint64_t size, std::uint64_t alignment) const noexcept {
@@ -42,6 +44,7 @@ class FirstFitTree {
   std::uint32_t join(const ExtentNodes& nodes, std::uint32_t low, std::uint32_t high) noexcept;
   std::uint32_t insert_under(const ExtentNodes& nodes, std::uint32_t root, std::uint32_t id) noexcept;
   std::uint32_t remove_under(const ExtentNodes& nodes, std::uint32_t root, std::uint32_t id) noexcept;
+  void update_under(const ExtentNodes& nodes, std::uint32_t root, std::uint32_t id) noexcept;
   std::uint32_t first_under(const ExtentNodes& nodes, std::uint32_t root, std::uint64_t size,
                             std::uint64_t alignment) const noexcept;
 

@@ -90,10 +90,16 @@ FrameStore::FrameStore(Device& device, const Options& options)
 FrameStore::~FrameStore() {
   MutexLock lock(mutex_);
   VMEM_CHECK(figures_.num_frames == 0);
+  for (const Chunk& chunk : quarantine_) {
+    cache_.push_back(chunk);
+    cached_ += chunk.bytes;
+  }
   // A driver that refuses once gets a second chance; one that is gone refuses for good, and took the memory with it.
-  for (int attempt = 0; attempt < 2; ++attempt) shrink(0);
-  for (const Chunk& chunk : quarantine_) static_cast<void>(device_.destroy_chunk(chunk));
-  for (const auto& slab : slabs_) static_cast<void>(device_.deallocate(slab->address));  // with quarantined frames
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    shrink(0);
+    // What is left holds quarantined frames.
+    std::erase_if(slabs_, [this](const auto& slab) { return device_.deallocate(slab->address).is_ok(); });
+  }
 }
 
 StatusCode FrameStore::out_of_memory_code() const noexcept {

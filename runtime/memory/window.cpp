@@ -26,7 +26,7 @@ Window::Window(Window&& other) noexcept
 
 Window& Window::operator=(Window&& other) noexcept {
   if (this != &other) {
-    static_cast<void>(release());
+    drop();
     device_ = std::exchange(other.device_, nullptr);
     address_ = std::exchange(other.address_, nullptr);
     bytes_ = std::exchange(other.bytes_, 0);
@@ -58,9 +58,20 @@ Status Window::unmap(std::size_t offset, std::size_t bytes) {
 }
 
 Status Window::release() noexcept {
-  Device* const device = std::exchange(device_, nullptr);
-  if (device == nullptr) return Status::ok();
-  return device->release_window(std::exchange(address_, nullptr), std::exchange(bytes_, 0));
+  if (device_ == nullptr) return Status::ok();
+  const Status status = device_->release_window(address_, bytes_);
+  if (status) {
+    device_ = nullptr;
+    address_ = nullptr;
+    bytes_ = 0;
+  }
+  return status;
+}
+
+// A driver that refuses once gets a second chance; one that is gone refuses for good.
+void Window::drop() noexcept {
+  if (!release()) static_cast<void>(release());
+  device_ = nullptr;
 }
 
 }  // namespace vmem

@@ -19,7 +19,7 @@ class Window {
   // `bytes` is rounded up to the granularity.
   static Result<Window> create(Device& device, std::size_t bytes);
   Window() noexcept = default;
-  ~Window() { static_cast<void>(release()); }
+  ~Window() { drop(); }
   Window(Window&& other) noexcept;
   Window& operator=(Window&& other) noexcept;
   Window(const Window&) = delete;
@@ -35,10 +35,12 @@ class Window {
   Status map(std::size_t offset, const Frame& frame);
   // Takes a whole mapping of `bytes` (the frame's bytes()) away. The work on it must be done.
   Status unmap(std::size_t offset, std::size_t bytes);
-  // As the destructor, with the driver's answer.
+  // Gives the range back now. On an error it is still held; the destructor then tries again.
   Status release() noexcept;
 
  private:
+  void drop() noexcept;
+
   Window(Device& device, void* address, std::size_t bytes) : device_(&device), address_(address), bytes_(bytes) {}
 
   Device* device_ = nullptr;
