@@ -84,7 +84,7 @@ RULES = (
     Rule("backends/cuda/", ("runtime/support/", "backends/kernels/"), ("CUDA",)),
     Rule("backends/rocm/", ("runtime/support/", "backends/kernels/"), ("HIP",)),
     Rule("backends/", ("runtime/support/", "backends/kernels/"), ("liburing",)),
-    Rule("tools/vmem/", ("vmem_commit.hpp",), ("CLI11",)),
+    Rule("tools/vmem/", ("vmem_commit.hpp", "tools/bench/bench.hpp"), ("CLI11",)),
     Rule("tools/python/", (), ("CLI11",)),
     Rule("tests/examples/", (), ("CLI11",)),
     Rule("tools/bench/", ANYTHING),

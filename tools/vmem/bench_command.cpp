@@ -1,0 +1,50 @@
+#include "tools/vmem/bench_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string_view>
+
+#include "tools/bench/bench.hpp"
+
+namespace vmem {
+namespace {
+
+std::string pattern_names() {
+  std::ostringstream text;
+  for (const std::string_view name : bench_patterns()) text << (text.tellp() > 0 ? ", " : "") << name;
+  return text.str();
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, const std::string& command, int& exit_code) {
+  // Shared with the callback, which runs after this function has returned.
+  const auto options = std::make_shared<BenchOptions>();
+  options->command = command;
+  CLI::App* const bench = app.add_subcommand(
+      "bench", "Work on a buffer larger than any GPU with every device, check every byte, and measure");
+  bench
+      ->add_option("--input", options->inputs,
+                   "Files and folders that fill the buffer (default: this program's libraries)")
+      ->type_name("PATH...")
+      ->expected(1, -1);
+  bench->add_option("--topology", options->topology_file, "Topology file (default: VMEM_TOPOLOGY)")->type_name("FILE");
+  bench->add_option("--size", options->size, "Size of the buffer, such as 512MiB or 4GiB")->type_name("BYTES");
+  bench->add_option("--device", options->devices, "Devices that work (default: all)")
+      ->type_name("NAME...")
+      ->expected(1, -1);
+  bench->add_option("--pattern", options->patterns, "What to run: " + pattern_names() + " (default: all)")
+      ->type_name("NAME...")
+      ->expected(1, -1);
+  bench->add_option("--seed", options->seed, "Seed of what is random")->capture_default_str()->type_name("NUMBER");
+  bench->add_option("--samples", options->samples, "Timed rounds of each measurement (default: 7, 3 with --quick)")
+      ->type_name("NUMBER");
+  bench->add_option("--json", options->json_file, "Write the results to a file")->type_name("FILE");
+  bench->add_flag("--quick", options->quick, "A smaller buffer and fewer rounds: within a minute on two cores");
+  bench->footer("Exit status: 0 all bytes were right, 1 some were not, 2 wrong usage, 3 something failed.");
+  bench->callback([options, &exit_code] { exit_code = static_cast<int>(run_bench(*options, std::cout, std::cerr)); });
+}
+
+}  // namespace vmem
