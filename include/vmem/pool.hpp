@@ -107,6 +107,8 @@ class VMEM_API Pool {
   /// Sets every byte of a range.
   Status fill(PoolAddress address, std::uint8_t value, std::size_t bytes);
 
+  /// True for every address of the pool's reserved range, allocated or not. No pointer of the process lies in it.
+  bool contains(PoolAddress address) const noexcept;
   /// The entry of the buffer that holds a byte. Errors: kInvalidValue for an address of no buffer.
   Result<Translation> translate(PoolAddress address) const;
   /// Where the pages of a range are valid: bytes on each device, by index.
