@@ -132,12 +132,14 @@ void LinkDrafter::add_peer_links(DeviceIndex from) {
 Status LinkDrafter::correct_peer(const LinkCorrection& correction, const Pair& pair, bool& done) {
   if (!correction.peer_access) return Status::ok();
   done = true;
-  if (!*correction.peer_access) {
+  const DeviceDraft& from = devices_[pair.first];
+  const DeviceDraft& to = devices_[pair.second];
+  const bool gpus = is_gpu(from) && is_gpu(to);
+  if (gpus && !*correction.peer_access) {
     links_.erase(pair);
     return Status::ok();
   }
-  if (devices_[pair.first].backing == devices_[pair.second].backing ||
-      !may_be_peers(devices_[pair.first], devices_[pair.second])) {
+  if (!gpus || from.backing == to.backing || !may_be_peers(from, to)) {
     return note_or_error(*input_.file, correction.line,
                          "peer access from " + name_of(pair) +
                              " is not possible; expected two GPUs of one address space that can copy to peers",

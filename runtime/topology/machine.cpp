@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "runtime/topology/file_io.hpp"
 #include "runtime/topology/pci_address.hpp"
@@ -31,25 +33,47 @@ std::optional<PciAddress> bridge_above(hwloc_obj_t object) {
   return address_of(parent->attr->bridge.upstream.pci);
 }
 
-// The node of an object that is under one node alone. A machine of one node has no other to choose.
-std::optional<unsigned> nearest_node(hwloc_topology_t topology, hwloc_obj_t object) {
-  const hwloc_obj_t ancestor = hwloc_get_non_io_ancestor_obj(topology, object);
-  if (ancestor == nullptr || ancestor->nodeset == nullptr) return std::nullopt;
-  if (hwloc_bitmap_weight(ancestor->nodeset) != 1) return std::nullopt;
-  return static_cast<unsigned>(hwloc_bitmap_first(ancestor->nodeset));
+// hwloc gives a node without CPUs (CXL, stacked memory) the CPUs that are near to it. A CPU belongs to the smallest
+// set, then to the first node: whoever is left with none has none.
+void mark_nodes_with_cpus(std::vector<std::pair<hwloc_obj_t, NumaNode>>& nodes) {
+  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+    const int weight_a = hwloc_bitmap_weight(a.first->cpuset);
+    const int weight_b = hwloc_bitmap_weight(b.first->cpuset);
+    return std::tie(weight_a, a.second.os_index) < std::tie(weight_b, b.second.os_index);
+  });
+  const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> taken(hwloc_bitmap_alloc(), hwloc_bitmap_free);
+  for (auto& [object, node] : nodes) {
+    node.has_cpus = hwloc_bitmap_isincluded(object->cpuset, taken.get()) == 0;
+    hwloc_bitmap_or(taken.get(), taken.get(), object->cpuset);
+  }
 }
 
 void add_numa_nodes(hwloc_topology_t topology, Machine& machine) {
+  std::vector<std::pair<hwloc_obj_t, NumaNode>> nodes;
   hwloc_obj_t object = nullptr;
   while ((object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object)) != nullptr) {
     NumaNode node;
     node.os_index = object->os_index;
     node.memory_bytes = object->attr->numanode.local_memory;
-    node.has_cpus = object->cpuset != nullptr && hwloc_bitmap_iszero(object->cpuset) == 0;
-    machine.numa_nodes.push_back(node);
+    nodes.emplace_back(object, node);
   }
+  mark_nodes_with_cpus(nodes);
+  for (const auto& [ignored, node] : nodes) machine.numa_nodes.push_back(node);
   std::sort(machine.numa_nodes.begin(), machine.numa_nodes.end(),
             [](const NumaNode& a, const NumaNode& b) { return a.os_index < b.os_index; });
+}
+
+// The one node with CPUs that an object is under. Nodes without are memory, not a place.
+std::optional<unsigned> nearest_node(hwloc_topology_t topology, hwloc_obj_t object, const Machine& machine) {
+  const hwloc_obj_t ancestor = hwloc_get_non_io_ancestor_obj(topology, object);
+  if (ancestor == nullptr || ancestor->nodeset == nullptr) return std::nullopt;
+  std::optional<unsigned> nearest;
+  for (const NumaNode& node : machine.numa_nodes) {
+    if (!node.has_cpus || hwloc_bitmap_isset(ancestor->nodeset, node.os_index) == 0) continue;
+    if (nearest) return std::nullopt;
+    nearest = node.os_index;
+  }
+  return nearest;
 }
 
 void add_pci_objects(hwloc_topology_t topology, Machine& machine) {
@@ -67,7 +91,7 @@ void add_pci_objects(hwloc_topology_t topology, Machine& machine) {
     device.device_id = pci.device_id;
     device.class_id = pci.class_id;
     device.bridge = bridge_above(object);
-    device.numa_node = nearest_node(topology, object);
+    device.numa_node = nearest_node(topology, object, machine);
     // hwloc gives GB/s, and 0 where it could not read the link.
     if (pci.linkspeed > 0) device.bytes_per_second = static_cast<double>(pci.linkspeed) * 1e9;
     machine.pci_devices.push_back(device);
