@@ -1,4 +1,5 @@
-// Formatting of messages, for the sources of every stage: `format("{} of {}", ...)`, `join(range, ", ")`. Not for headers.
+// Formatting of messages, for the sources of every stage: `format("{} of {}", ...)`, `join(range, ", ")`. Not for
+// headers.
 #pragma once
 
 #include <fmt/format.h>
