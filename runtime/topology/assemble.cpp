@@ -8,6 +8,7 @@
 namespace vmem {
 
 Result<AssembledTopology> assemble_topology(const AssembleInput& input) {
+  // The devices first: links and routes in the file mean the corrected ones, parts of split cards included.
   std::vector<TopologyNote> notes;
   VMEM_ASSIGN_OR_RETURN(const std::vector<DeviceDraft> drafts, draft_devices(input, notes));
   VMEM_ASSIGN_OR_RETURN(std::vector<Link> links, draft_links(input, drafts, notes));

@@ -84,6 +84,7 @@ Status DeviceDrafter::resolve_corrections() {
       VMEM_RETURN_IF_ERROR(
           note_or_error(file, correction.line, "no device '" + correction.device + "' in this machine", notes_));
     }
+    // By UUID and by PCI address an entry may mean the same device as another's name.
     for (const std::size_t index : found) {
       if (corrections_[index] != nullptr) {
         return file_error(file, correction.line,
@@ -160,7 +161,7 @@ Status DeviceDrafter::split(const DeviceDraft& whole, const DeviceCorrection& co
   if (card.tier != Tier::kDevice) {
     return file_error(file, correction.line, "device '" + card.name + "' is split; expected a GPU");
   }
-  std::uint64_t rest = card.total_bytes;
+  std::uint64_t rest = card.total_bytes;  // counted down: a sum of the parts could overflow
   for (const DevicePart& part : correction.split) {
     if (part.capacity_bytes < card.granularity) {
       return file_error(file, correction.line,
@@ -177,6 +178,7 @@ Status DeviceDrafter::split(const DeviceDraft& whole, const DeviceCorrection& co
     DeviceDraft draft = whole;
     DeviceInfo& info = draft.device.info;
     info.name = card.name + '/' + part.name;
+    // Part of the identity: measurements and pools tell the parts apart by it.
     info.partition = card.partition.empty() ? part.name : card.partition + '/' + part.name;
     info.total_bytes = part.capacity_bytes;
     draft.device.limit_bytes = part.capacity_bytes;
@@ -229,6 +231,7 @@ Result<std::vector<DeviceDraft>> DeviceDrafter::run() {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return order_of(input_.devices[a]) < order_of(input_.devices[b]);
   });
+  // Notes come out in the order of the devices, too.
   for (const std::size_t index : order) VMEM_RETURN_IF_ERROR(add(index));
   return std::move(drafts_);
 }

@@ -47,6 +47,7 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
     return file_error(StatusCode::kIoError, path, "is no regular file; expected a file with text", 0);
   }
   std::string contents;
+  // To the end of file, not by st_size: files of sysfs claim a page and hold a few characters.
   char part[16384];
   for (;;) {
     const ssize_t got = ::read(fd.get(), part, sizeof(part));

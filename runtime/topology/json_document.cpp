@@ -56,6 +56,7 @@ class TreeBuilder {
     value.flag = flag;
     return add(std::move(value)) != nullptr;
   }
+  // Only negative ones come here. No field takes one, so that they need not be told from other numbers.
   bool number_integer(Json::number_integer_t number) {
     JsonValue value;
     value.kind = JsonValue::Kind::kReal;
@@ -71,6 +72,7 @@ class TreeBuilder {
     value.text = std::to_string(number);
     return add(std::move(value)) != nullptr;
   }
+  // Whole numbers of more than 64 bits come here too: as text they can still be shown as they were written.
   bool number_float(Json::number_float_t number, const std::string& written) {
     JsonValue value;
     value.kind = JsonValue::Kind::kReal;
@@ -132,6 +134,7 @@ class TreeBuilder {
   Status error_;
 };
 
+// Where the parser is: the innermost element is the one that comes next.
 std::string TreeBuilder::path() const {
   std::string path = "$";
   for (std::size_t i = 0; i < open_.size(); ++i) {
@@ -188,18 +191,19 @@ bool TreeBuilder::parse_error(std::size_t, const std::string& token, const nlohm
   constexpr int kNumberOverflow = 406;
   if (exception.id == kNumberOverflow)
     return fail("the number " + token + " is out of range; expected a finite number");
-  const std::size_t last = std::min(taken_, text_.size());
-  // What the lexer stopped at lies within the last two characters that it took.
-  if (text_.substr(0, last).ends_with('/') || (last >= 2 && text_[last - 2] == '/')) {
-    return fail("no JSON: comments are not part of it; remove the comment");
+  const std::string_view message = exception.what();
+  const bool in_text = message.find("invalid string") != std::string_view::npos;
+  const char stopped_at = token.empty() ? '\0' : token.back();
+  if (!in_text && stopped_at == '/') return fail("no JSON: comments are not part of it; remove the comment");
+  if (!in_text && (stopped_at == '}' || stopped_at == ']')) {
+    // The bracket is the last character taken; what counts is the one before it that is no space.
+    const std::string_view before = text_.substr(0, std::min(taken_, text_.size()) - 1);
+    const std::size_t significant = before.find_last_not_of(" \t\r\n");
+    if (significant != std::string_view::npos && before[significant] == ',') {
+      return fail("no JSON: a comma before the closing bracket; remove the trailing comma");
+    }
   }
-  const std::string_view before = text_.substr(0, last == 0 ? 0 : last - 1);
-  const std::size_t significant = before.find_last_not_of(" \t\r\n");
-  const bool closes = last > 0 && (text_[last - 1] == '}' || text_[last - 1] == ']');
-  if (closes && significant != std::string_view::npos && before[significant] == ',') {
-    return fail("no JSON: a comma before the closing bracket; remove the trailing comma");
-  }
-  std::string_view what = exception.what();
+  std::string_view what = message;
   // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ..." from its last part on.
   if (const std::size_t colon = what.find(": "); colon != std::string_view::npos) what.remove_prefix(colon + 2);
   return fail("no JSON: " + std::string(what));

@@ -26,6 +26,7 @@ std::string list_of(std::initializer_list<std::string_view> words) {
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, double>, 4> kUnits = {
       {{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+  constexpr double kHour = 3.6e12;
   double number = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
@@ -35,7 +36,7 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   for (const auto& [name, nanoseconds] : kUnits) {
     if (unit != name) continue;
     const double value = number * nanoseconds;
-    if (value > 3.6e12) return std::nullopt;
+    if (value > kHour) return std::nullopt;  // a longer latency is a slip, and llround needs a bound
     return std::chrono::nanoseconds(std::llround(value));
   }
   return std::nullopt;
@@ -83,6 +84,7 @@ JsonObject::JsonObject(JsonErrors& errors, const JsonValue& value, std::string p
     errors_.add_unexpected(value, path_, "an object with the keys " + list_of(known));
     return;
   }
+  // A misspelt key must not pass for an absent one.
   for (std::size_t i = 0; i < value.keys.size(); ++i) {
     if (std::find(known.begin(), known.end(), value.keys[i]) != known.end()) continue;
     errors_.add(value.key_lines[i], path_,

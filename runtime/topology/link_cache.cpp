@@ -127,6 +127,7 @@ CachedLinks LinkCache::load(const LinkCacheKey& key, const Topology& topology) c
     return cached;
   }
   if (parsed->machine != key.machine || parsed->drivers != key.drivers) return cached;
+  // The names in the file are identities; this topology may hide some of them or order them otherwise.
   cached.complete = true;
   for (const Link& link : topology.links()) {
     if (link.source == LinkSource::kFile) continue;

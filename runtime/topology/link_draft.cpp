@@ -51,6 +51,7 @@ class LinkDrafter {
   void add(DeviceIndex from, DeviceIndex to, bool peer, const LinkFigures& figures) {
     links_[{from, to}] = Link{from, to, peer, figures.bytes_per_second, figures.latency, figures.source};
   }
+  // What one direction between the device and its nearest host node gives.
   LinkFigures host_link(const DeviceDraft& device, bool into_device) const;
   LinkFigures peer_link(DeviceIndex from, DeviceIndex to) const;
   void add_host_links(DeviceIndex device);
@@ -95,6 +96,7 @@ LinkFigures LinkDrafter::peer_link(DeviceIndex from, DeviceIndex to) const {
       if (rate.from == a.pci->address && rate.to == b.pci->address) known_rate = rate.bytes_per_second;
     }
   }
+  // Over PCIe, bytes leave the one by its link and enter the other by its own.
   return estimate_peer_link(host_link(a, false), host_link(b, true), known_rate);
 }
 
@@ -200,6 +202,12 @@ Result<Route> make_route(const TopologyFile& file, const ForcedRoute& forced, co
   Route route;
   route.devices = indices;
   route.forced = true;
+  for (std::size_t i = 1; i + 1 < indices.size(); ++i) {
+    if (is_gpu(devices[indices[i]]) || is_host(devices[indices[i]])) continue;
+    return file_error(file, forced.line,
+                      "the route passes '" + info_of(devices[indices[i]]).name +
+                          "'; expected only GPUs and host memory between its ends");
+  }
   for (std::size_t hop = 0; hop + 1 < indices.size(); ++hop) {
     const auto link = std::find_if(links.begin(), links.end(), [&](const Link& candidate) {
       return candidate.from == indices[hop] && candidate.to == indices[hop + 1];
@@ -240,7 +248,7 @@ Result<std::vector<Route>> draft_routes(const AssembleInput& input, const std::v
       }
       indices.push_back(*index);
     }
-    if (indices.size() != forced.devices.size()) continue;
+    if (indices.size() != forced.devices.size()) continue;  // it has been noted
     const auto [first, added] = lines.emplace(Pair(indices.front(), indices.back()), forced.line);
     if (!added) {
       return file_error(
@@ -257,7 +265,7 @@ void note_missing_peers(const std::vector<DeviceDraft>& devices, const std::vect
                         std::vector<TopologyNote>& notes) {
   std::set<Pair> linked;
   for (const Link& link : links) linked.insert({link.from, link.to});
-  std::set<std::pair<std::string, std::string>> spaces;
+  std::set<std::pair<std::string, std::string>> spaces;  // pairs that have their note
   for (DeviceIndex a = 0; a < devices.size(); ++a) {
     for (DeviceIndex b = a + 1; b < devices.size(); ++b) {
       if (!is_gpu(devices[a]) || !is_gpu(devices[b]) || devices[a].backing == devices[b].backing) continue;

@@ -73,6 +73,7 @@ Topology with_measurements(const Topology& topology, const LinkMeasurements& mea
   }
   std::vector<TopologyNote> notes = topology.notes();
   notes.insert(notes.end(), measurements.notes.begin(), measurements.notes.end());
+  // Only to look links up in.
   const Topology measured(topology.devices(), links, {}, {}, {});
   std::vector<Route> routes = topology.forced_routes();
   for (Route& route : routes) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kNoLink = std::numeric_limits<std::size_t>::max();
 
+// A disk or a remote node keeps bytes and passes none on: staging is in host memory and on GPUs.
 bool may_relay(const TopologyDevice& device) {
   return device.info.tier == Tier::kDevice || device.info.tier == Tier::kHost;
 }
@@ -105,6 +106,7 @@ Result<Route> Topology::route(DeviceIndex from, DeviceIndex to, std::size_t byte
   for (const Route& forced : forced_routes_) {
     if (forced.devices.front() == from && forced.devices.back() == to) return forced;
   }
+  // Two loops instead of a search: with at most three links that is all there is, and it allocates no queue.
   CheapestRoute cheapest(bytes);
   if (const Link* direct = link(from, to)) cheapest.offer(append({}, *direct));
   for (DeviceIndex first = 0; first < devices_.size(); ++first) {

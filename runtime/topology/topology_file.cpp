@@ -13,6 +13,7 @@
 namespace vmem {
 namespace {
 
+// Far above what Linux can be built for, and below where a conversion to unsigned could lose bits.
 constexpr std::uint64_t kMaxNumaNode = 65535;
 constexpr std::size_t kMaxSimulatedDevices = 256;
 
@@ -21,6 +22,7 @@ bool is_device_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
+// Keeps the default where the file says nothing.
 template <typename T, typename U>
 void assign(T& target, std::optional<U> value) {
   if (value) target = static_cast<T>(*value);
@@ -92,6 +94,7 @@ SimulatedDevice read_simulated_device(JsonErrors& errors, const JsonValue& value
     object.fail("capacity", "at least the granularity, " + std::to_string(device.granularity) + " bytes");
   }
   assign(device.wave_width, object.count("wave_width", 32, 64));
+  // The range of the read above gives a message for what is no number; this one is for what lies between.
   if (device.wave_width != 32 && device.wave_width != 64) object.fail("wave_width", "32 or 64");
   device.caps = read_capabilities(errors, object, device.caps);
   assign(device.enforce_links, object.flag("enforce_links"));
@@ -238,7 +241,7 @@ void read_all(JsonErrors& errors, const JsonValue& root, TopologyFile& file) {
   if (const auto* values = object.array("routes")) {
     for (const JsonValue& value : *values) file.routes.push_back(read_route(errors, value, file.routes.size()));
   }
-  if (!errors.ok()) return;
+  if (!errors.ok()) return;  // what was not read can't be compared
   reject_duplicates(errors, file.devices, "$.devices", "entry for the same device",
                     [](const DeviceCorrection& device) { return device.device; });
   reject_duplicates(errors, file.links, "$.links", "link between the same two devices",

@@ -292,6 +292,11 @@ TEST_F(AssembleTest, ForcesRoutesInOneDirection) {
 TEST_F(AssembleTest, RefusesRoutesOverLinksThatAreNotThere) {
   EXPECT_THAT(bad(R"({"version": 1, "routes": [{"devices": ["cuda:0", "rocm:0"]}]})"),
               HasSubstr("needs a link from 'cuda:0' to 'rocm:0'"));
+  devices.push_back(sample_host(9));
+  devices.back().name = "nvme:0";
+  devices.back().tier = Tier::kStorage;
+  EXPECT_THAT(bad(R"({"version": 1, "routes": [{"devices": ["host:0", "nvme:0", "host:1"]}]})"),
+              HasSubstr("passes 'nvme:0'"));
 }
 
 struct Unknown {
@@ -386,6 +391,24 @@ TEST_F(AssembleTest, StandsAMachineWithoutDevices) {
   EXPECT_TRUE(good().topology.devices().empty());
   devices = {sample_host(0)};
   EXPECT_TRUE(good().topology.links().empty());
+}
+
+// A recorded machine of two vendors, where it lies beside the checkout.
+TEST_F(AssembleTest, JoinsARecordedMixedMachine) {
+  MachineSource source;
+  source.hwloc_xml = std::string(VMEM_RECORDED_MACHINES) + "/32em64t-2n8c2t-pci-wholeio.xml";
+  const auto recorded = discover_machine(source);
+  if (!recorded) return;
+  machine = *recorded;
+  devices = {sample_gpu("cuda:0", "nvidia", {0, 3, 0, 0}), sample_gpu("cuda:1", "nvidia", {0, 0x83, 0, 0}),
+             sample_gpu("rocm:0", "amd", {0, 0x84, 0, 1}), sample_host(0), sample_host(1)};
+  const auto assembled = good();
+  EXPECT_EQ(device(assembled.topology, "cuda:0").info.numa_node, 0U);
+  EXPECT_EQ(device(assembled.topology, "cuda:1").info.numa_node, 1U);
+  EXPECT_EQ(device(assembled.topology, "rocm:0").info.numa_node, 1U);
+  const auto route = assembled.topology.route(1, 2, 1_GiB);
+  ASSERT_TRUE(route);
+  EXPECT_THAT(route->devices, ElementsAre(1, 4, 2));
 }
 
 TEST(LinkEstimateTest, CountsLanesInUseAtTheHighestSpeed) {

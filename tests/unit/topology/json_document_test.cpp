@@ -39,6 +39,13 @@ TEST(JsonDocumentTest, TakesTheDeepestAllowedNestingAndNoMore) {
   EXPECT_FALSE(parse_json("[" + deep + "]", "f"));
 }
 
+TEST(JsonDocumentTest, TakesNoSlashInATextForAComment) {
+  const auto root = parse_json("[\"a/\x01\"]", "f");
+  ASSERT_FALSE(root);
+  EXPECT_EQ(root.error().message().find("comment"), std::string::npos) << root.error().to_string();
+  EXPECT_TRUE(parse_json("[\"//\", \"/* */\", \",]\"]", "f"));
+}
+
 TEST(JsonDocumentTest, CountsLinesOfLongFilesInLinearTime) {
   std::string text = "[";
   for (int i = 0; i < 200'000; ++i) text += "0,\n";
