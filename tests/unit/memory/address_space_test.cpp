@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <limits>
+#include <map>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -124,7 +126,7 @@ TEST(PoolAddressSpaceTest, ThreadsGetDisjointRanges) {
     EXPECT_GE(address, end);
     end = address + bytes;
   }
-  EXPECT_EQ(all.size(), 333U * kThreads - 0U) << "every third of 500 was given back at once";
+  EXPECT_EQ(all.size(), 333U * kThreads) << "every third of 500 was given back at once";
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string name_of(FitStrategy strategy) {
 struct Pieces {
   explicit Pieces(FitStrategy strategy) : allocator(make(103, 1, strategy)) {
     std::vector<Extent> free_later;
-    for (const std::size_t bytes : {40, 1, 10, 1, 20, 1}) {
+    for (const std::size_t bytes : {40U, 1U, 10U, 1U, 20U, 1U}) {
       const auto extent = allocator.allocate(bytes);
       EXPECT_TRUE(extent);
       if (bytes > 1) free_later.push_back(*extent);
