@@ -103,20 +103,16 @@ BenchExit complain(std::ostream& err, const Status& status, BenchExit exit) {
   return exit;
 }
 
-// What the user can put right in the command line, the environment or the topology file.
-bool is_usage(const Status& status) {
-  return status.code() == StatusCode::kInvalidValue || status.code() == StatusCode::kConfigError ||
-         status.code() == StatusCode::kNotFound;
-}
-
 BenchExit run(const BenchOptions& options, std::ostream& out, std::ostream& err) {
   const auto settings = parse_settings(options);
   if (!settings) return complain(err, settings.error(), BenchExit::kUsage);
   auto inputs = open_inputs(options.inputs);
   if (!inputs) return complain(err, inputs.error(), BenchExit::kUsage);
   const auto runtime = Runtime::create(runtime_options(options));
-  if (!runtime)
-    return complain(err, runtime.error(), is_usage(runtime.error()) ? BenchExit::kUsage : BenchExit::kFailure);
+  if (!runtime) {
+    const bool is_usage = runtime.error().code() == StatusCode::kConfigError;
+    return complain(err, runtime.error(), is_usage ? BenchExit::kUsage : BenchExit::kFailure);
+  }
   const auto plan = make_plan((*runtime)->topology(), *settings, options.devices, read_machine().available_bytes);
   if (!plan) return complain(err, plan.error(), BenchExit::kUsage);
 
