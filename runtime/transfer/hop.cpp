@@ -1,5 +1,6 @@
 #include "runtime/transfer/hop.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -7,6 +8,9 @@
 
 namespace vmem {
 namespace {
+
+constexpr std::uint64_t kMostThreadBlocks = 1024;
+constexpr std::uint32_t kThreadsPerBlock = 256;
 
 // Joins the operations of one hop: `done` is called when the last has ended, with the first error.
 class Joined {
@@ -89,6 +93,21 @@ std::vector<HopStats> HopCounters::read() const {
   return hops;
 }
 
+HopExecutor::HopExecutor(std::vector<Device*> devices, std::vector<CopyStreams> streams, Flight& flight,
+                         const StagingRing& ring, std::shared_ptr<HopCounters> counters)
+    : devices_(std::move(devices)),
+      streams_(std::move(streams)),
+      flight_(flight),
+      ring_(ring),
+      kernels_missing_(std::make_unique<std::atomic<bool>[]>(devices_.size())),
+      counters_(std::move(counters)) {}
+
+bool HopExecutor::moves_pages(DeviceIndex index) const {
+  const DeviceCaps caps = devices_[index]->info().caps;
+  return caps.has(DeviceCap::kKernels) && caps.has(DeviceCap::kHostRegistration) && !ring_.is_pageable(index) &&
+         !kernels_missing_[index].load(std::memory_order_relaxed);
+}
+
 HopKind HopExecutor::kind_of(DeviceIndex from, DeviceIndex to) const {
   if (is_host(from)) return is_host(to) ? HopKind::kHostToHost : HopKind::kHostToDevice;
   if (is_host(to)) return HopKind::kDeviceToHost;
@@ -113,6 +132,59 @@ Result<Event> HopExecutor::issue(const HopCopy& copy, const CopySegment& segment
   }
 }
 
+bool HopExecutor::can_launch(const HopCopy& copy) const {
+  if (copy.segments.size() < 2 || copy.packed == nullptr || !is_host(copy.packed->place)) return false;
+  if (copy.kind != HopKind::kHostToDevice && copy.kind != HopKind::kDeviceToHost) return false;
+  if (!moves_pages(operator_of(copy))) return false;
+  std::size_t bytes = 0;
+  for (const CopySegment& segment : copy.segments) {
+    if (segment.bytes % kPageBytes != 0) return false;
+    bytes += segment.bytes;
+  }
+  return bytes <= most_page_bytes(ring_.buffer_bytes());
+}
+
+// All segments in one launch: a copy call for each page would take many times as long.
+Result<Event> HopExecutor::launch_pages(const HopCopy& copy, Stream stream) const noexcept {
+  const DeviceIndex index = operator_of(copy);
+  const bool gathers = copy.kind == HopKind::kDeviceToHost;
+  auto* const seen = static_cast<std::byte*>(ring_.address_on(*copy.packed, index));
+  if (seen == nullptr) return Status(StatusCode::kUnsupported, "the staging buffer is not registered");
+  std::uint64_t count = 0;
+  for (const CopySegment& segment : copy.segments) count += segment.bytes / kPageBytes;
+  const std::size_t tail = ring_.buffer_bytes() - count * sizeof(std::uint64_t);
+  auto* offset = reinterpret_cast<std::uint64_t*>(copy.packed->address + tail);
+  for (const CopySegment& segment : copy.segments) {
+    const std::size_t first = gathers ? segment.from : segment.to;
+    for (std::size_t done = 0; done < segment.bytes; done += kPageBytes) *offset++ = first + done;
+  }
+  const void* destination = gathers ? seen : copy.destination;
+  const void* source = gathers ? copy.source : seen;
+  const void* offsets = seen + tail;
+  const std::uint64_t page_bytes = kPageBytes;
+  try {
+    VMEM_RETURN_IF_ERROR(flight_.device_status(index));
+    KernelLaunch launch;
+    launch.name = gathers ? "vmem_gather_pages" : "vmem_scatter_pages";
+    launch.grid[0] = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, kMostThreadBlocks));
+    launch.block[0] = kThreadsPerBlock;
+    launch.arguments = {{&destination, sizeof destination},
+                        {&source, sizeof source},
+                        {&offsets, sizeof offsets},
+                        {&count, sizeof count},
+                        {&page_bytes, sizeof page_bytes}};
+    auto event = devices_[index]->launch(launch, stream);
+    const StatusCode code = event ? StatusCode::kOk : event.error().code();
+    if (code == StatusCode::kNotFound || code == StatusCode::kUnsupported) {
+      kernels_missing_[index].store(true, std::memory_order_relaxed);
+    }
+    return event;
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kInternal, std::string("a backend threw: ") + error.what())
+        .with_device(devices_[index]->info().name);
+  }
+}
+
 Event HopExecutor::run(const HopCopy& copy, const LanePtr& lane, Flight::Done done) const noexcept {
   std::uint64_t bytes = 0;
   for (const CopySegment& segment : copy.segments) bytes += segment.bytes;
@@ -132,21 +204,32 @@ Event HopExecutor::run(const HopCopy& copy, const LanePtr& lane, Flight::Done do
   const DeviceIndex index = operator_of(copy);
   const Stream stream = stream_of(copy);
   Event last;
-  for (const CopySegment& segment : copy.segments) {
-    auto event = issue(copy, segment, stream);
+  const auto keep = [&](const Result<Event>& event) {
+    joined->begin();
     if (!event) {
-      joined->begin();
+      if (event.error().code() == StatusCode::kDeviceFailed) flight_.fail_device(index, event.error());
       joined->end(event.error());
-      break;
+      return;
     }
     last = *event;
-    joined->begin();
     if (lane) lane->busy.fetch_add(1, std::memory_order_relaxed);
     flight_.watch(
         index, queue_of(copy.kind), *event, [joined](const Status& status) { joined->end(status); },
         [lane] {
           if (lane) lane->busy.fetch_sub(1, std::memory_order_acq_rel);
         });
+  };
+  bool launched = false;
+  if (can_launch(copy)) {
+    const auto event = launch_pages(copy, stream);
+    launched =
+        event || (event.error().code() != StatusCode::kNotFound && event.error().code() != StatusCode::kUnsupported);
+    if (launched) keep(event);
+  }
+  for (std::size_t i = 0; i < copy.segments.size() && !launched; ++i) {
+    const auto event = issue(copy, copy.segments[i], stream);
+    keep(event);
+    if (!event) break;
   }
   joined->end(Status());
   return last;

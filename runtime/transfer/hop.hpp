@@ -4,9 +4,11 @@
 #include <vmem/backend.hpp>
 #include <vmem/status.hpp>
 #include <vmem/topology.hpp>
+#include <vmem/types.hpp>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,7 +36,14 @@ struct HopCopy {
   const std::byte* source = nullptr;
   std::byte* destination = nullptr;
   std::vector<CopySegment> segments;
+  // The buffer that the bytes lie packed in, at one end; null where both ends are as the caller laid them out.
+  const StagingBuffer* packed = nullptr;
 };
+
+// A chunk that a kernel gathers or scatters is at most so large: the pages' offsets lie behind them in the buffer.
+constexpr std::size_t most_page_bytes(std::size_t buffer_bytes) noexcept {
+  return buffer_bytes / (kPageBytes + sizeof(std::uint64_t)) * kPageBytes;
+}
 
 // Counts what went over each hop. Shared with completions, which may come late.
 class HopCounters {
@@ -56,9 +65,8 @@ struct CopyStreams {
 // The devices as the hops use them. Thread contract: const members may be called from any thread.
 class HopExecutor {
  public:
-  HopExecutor(std::vector<Device*> devices, std::vector<CopyStreams> streams, Flight& flight,
-              std::shared_ptr<HopCounters> counters)
-      : devices_(std::move(devices)), streams_(std::move(streams)), flight_(flight), counters_(std::move(counters)) {}
+  HopExecutor(std::vector<Device*> devices, std::vector<CopyStreams> streams, Flight& flight, const StagingRing& ring,
+              std::shared_ptr<HopCounters> counters);
 
   Device& device(DeviceIndex index) const { return *devices_[index]; }
   bool is_host(DeviceIndex index) const { return devices_[index]->info().tier == Tier::kHost; }
@@ -72,6 +80,9 @@ class HopExecutor {
   }
   Stream stream_of(const HopCopy& copy) const;
 
+  // Whether the device can gather and scatter pages of registered host memory by a kernel.
+  bool moves_pages(DeviceIndex index) const;
+
   // Hands one segment to the device, on `stream`. REQUIRES: the kind is not kHostToHost. Never throws.
   Result<Event> issue(const HopCopy& copy, const CopySegment& segment, Stream stream) const noexcept;
 
@@ -80,10 +91,15 @@ class HopExecutor {
   Event run(const HopCopy& copy, const LanePtr& lane, Flight::Done done) const noexcept;
 
  private:
+  bool can_launch(const HopCopy& copy) const;
+  Result<Event> launch_pages(const HopCopy& copy, Stream stream) const noexcept;
+
   std::vector<Device*> devices_;
   std::vector<CopyStreams> streams_;
   Flight& flight_;
-  std::shared_ptr<HopCounters> counters_;  // shared with completions
+  const StagingRing& ring_;
+  const std::unique_ptr<std::atomic<bool>[]> kernels_missing_;  // by device
+  std::shared_ptr<HopCounters> counters_;                       // shared with completions
 };
 
 }  // namespace vmem

@@ -149,6 +149,7 @@ class RouteGraph::Impl {
         first ? static_cast<const std::byte*>(chunk.transfer->source.address) : chunk.lane->buffers[hop - 1]->address;
     copy.destination =
         last ? static_cast<std::byte*>(chunk.transfer->destination.address) : chunk.lane->buffers[hop]->address;
+    if (first != last) copy.packed = first ? chunk.lane->buffers.front() : chunk.lane->buffers.back();
     copy.segments = segments_of(chunk, !first, !last);
     return copy;
   }

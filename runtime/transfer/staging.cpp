@@ -187,6 +187,11 @@ void* StagingRing::address_on(const StagingBuffer& buffer, DeviceIndex device) c
   return found != buffer.registrations.end() ? found->second.address : nullptr;
 }
 
+bool StagingRing::is_pageable(DeviceIndex device) const {
+  MutexLock lock(mutex_);
+  return pageable_[device];
+}
+
 std::size_t StagingRing::allocated_bytes() const {
   MutexLock lock(mutex_);
   return allocated_bytes_;

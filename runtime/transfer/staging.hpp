@@ -77,6 +77,8 @@ class StagingRing {
 
   // Where a kernel of `device` finds the buffer; null where it is not registered.
   void* address_on(const StagingBuffer& buffer, DeviceIndex device) const;
+  // Whether the device could not register a buffer.
+  bool is_pageable(DeviceIndex device) const;
 
   std::size_t allocated_bytes() const;
   std::size_t peak_bytes() const;

@@ -98,8 +98,8 @@ class TransferEngine::Impl {
         flight_(devices_, options.timeout, logger),
         counters_(std::make_shared<HopCounters>()),
         ledger_(std::make_shared<TransferLedger>()),
-        hops_(devices_, streams_, flight_, counters_),
         ring_(devices_, options.staging_bytes, logger),
+        hops_(devices_, streams_, flight_, ring_, counters_),
         arena_(num_threads_),
         door_(std::make_shared<ArenaDoor>(arena_)) {}
 
@@ -136,7 +136,7 @@ class TransferEngine::Impl {
 
     auto completion = std::make_shared<TransferCompletion>();  // shared with the event and the transfer
     auto transfer = std::make_shared<Transfer>(request, ranges, ledger_, completion);
-    plan(*transfer, route->path());
+    plan(*transfer, route->path(), ranges);
     if (!pending.empty()) {
       wait_behind(pending, *route, std::move(transfer));
     } else if (!start_at_once(*route, ranges, transfer)) {
@@ -188,11 +188,15 @@ class TransferEngine::Impl {
     return route.get();
   }
 
-  void plan(Transfer& transfer, const TransferPath& path) const {
+  void plan(Transfer& transfer, const TransferPath& path, const std::vector<ByteRange>& ranges) const {
     const HopKind kind = hops_.kind_of(path.places[0], path.places[1]);
     transfer.most_pieces = kPiecesOfAChunk;
     if (path.num_hops() > 1) {
       transfer.plan = plan_chunks(transfer.total_bytes, path.num_hops(), path.bytes_per_second, ring_.buffer_bytes());
+      if (ranges.size() > kPiecesOfAChunk && by_kernel(path, ranges)) {
+        transfer.plan.chunk_bytes = std::min(transfer.plan.chunk_bytes, most_page_bytes(ring_.buffer_bytes()));
+        transfer.most_pieces = SIZE_MAX;
+      }
     } else if (kind == HopKind::kHostToHost) {
       const std::size_t share = align_up(transfer.total_bytes / num_threads_ + 1, kPageBytes);
       transfer.plan = {std::clamp<std::size_t>(share, 256_KiB, 4_MiB), num_threads_};
@@ -200,6 +204,15 @@ class TransferEngine::Impl {
     } else {
       transfer.plan = {kLargestCopy, 2};
     }
+  }
+
+  // Whether each device end of the path moves such ranges in one launch a chunk.
+  bool by_kernel(const TransferPath& path, const std::vector<ByteRange>& ranges) const {
+    for (const DeviceIndex end : {path.places.front(), path.places.back()}) {
+      if (!hops_.is_host(end) && !hops_.moves_pages(end)) return false;
+    }
+    return std::all_of(ranges.begin(), ranges.end(),
+                       [](const ByteRange& range) { return range.bytes % kPageBytes == 0; });
   }
 
   // Copies that need no graph. False where it does.
@@ -307,8 +320,8 @@ class TransferEngine::Impl {
   Flight flight_;
   const std::shared_ptr<HopCounters> counters_;   // shared with completions
   const std::shared_ptr<TransferLedger> ledger_;  // shared with transfers
-  const HopExecutor hops_;
   StagingRing ring_;
+  const HopExecutor hops_;
   TransferArena arena_;
   const std::shared_ptr<ArenaDoor> door_;  // shared with gates
 
