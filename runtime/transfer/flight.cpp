@@ -1,7 +1,5 @@
 #include "runtime/transfer/flight.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <list>
 #include <map>
@@ -9,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/support/format.hpp"
 #include "runtime/support/thread_annotations.hpp"
 
 namespace vmem {
@@ -64,9 +63,9 @@ struct Flight::State {
     for (auto& [index, lane] : lanes) {
       if (lane.operations.empty() || deadline(lane) > now) continue;
       const DeviceIndex device = lane.operations.front()->device;
-      const Status status = Status(StatusCode::kTimeout, fmt::format("a copy did not complete within {} ms; the device "
-                                                                     "gets no more work",
-                                                                     timeout.count()))
+      const Status status = Status(StatusCode::kTimeout, format("a copy did not complete within {} ms; the device "
+                                                                "gets no more work",
+                                                                timeout.count()))
                                 .with_device(names[device]);
       if (failed[device].is_ok()) failed[device] = status;
       for (const auto& operation : lane.operations) {

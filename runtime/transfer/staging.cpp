@@ -1,12 +1,11 @@
 #include "runtime/transfer/staging.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "runtime/support/bytes.hpp"
+#include "runtime/support/format.hpp"
 
 namespace vmem {
 namespace {
@@ -120,8 +119,8 @@ Result<StagingBuffer*> StagingRing::obtain(DeviceIndex place) {
   }
   if (!make_room(place)) {
     return Status(StatusCode::kOutOfHostMemory,
-                  fmt::format("no staging memory: {} of at most {} are in use, {} lanes by copies that have not ended",
-                              format_bytes(allocated_bytes_), format_bytes(limit_bytes_), lingering_.size()));
+                  format("no staging memory: {} of at most {} are in use, {} lanes by copies that have not ended",
+                         format_bytes(allocated_bytes_), format_bytes(limit_bytes_), lingering_.size()));
   }
   return allocate(place);
 }
@@ -161,8 +160,8 @@ void StagingRing::register_with(StagingBuffer& buffer, DeviceIndex user) {
   }
   pageable_[user] = true;
   logger_.warn_once("pageable staging " + device.info().name,
-                    fmt::format("device '{}' can't register staging memory, its staged copies will be slower: {}",
-                                device.info().name, registered.error().to_string()));
+                    format("device '{}' can't register staging memory, its staged copies will be slower: {}",
+                           device.info().name, registered.error().to_string()));
 }
 
 void StagingRing::free_buffer(StagingBuffer& buffer) {
@@ -171,7 +170,7 @@ void StagingRing::free_buffer(StagingBuffer& buffer) {
     static_cast<void>(registration.through->unregister_host(buffer.address));
   }
   if (const Status status = devices_[buffer.place]->deallocate(buffer.address); !status) {
-    logger_.warn(fmt::format("a staging buffer could not be freed: {}", status.to_string()));
+    logger_.warn(format("a staging buffer could not be freed: {}", status.to_string()));
   }
   allocated_bytes_ -= footprint(buffer.place);
   std::erase_if(buffers_, [&](const auto& owned) { return owned.get() == &buffer; });

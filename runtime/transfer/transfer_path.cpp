@@ -1,12 +1,11 @@
 #include "runtime/transfer/transfer_path.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "runtime/support/bytes.hpp"
+#include "runtime/support/format.hpp"
 
 namespace vmem {
 namespace {
@@ -47,10 +46,10 @@ std::optional<DeviceIndex> nearest_host(const Topology& topology, const HopExecu
 Status check_endpoint(const Endpoint& endpoint, std::size_t num_devices, const char* which) {
   if (endpoint.device >= num_devices) {
     return Status(StatusCode::kInvalidValue,
-                  fmt::format("{} device {} does not exist: there are {}", which, endpoint.device, num_devices));
+                  format("{} device {} does not exist: there are {}", which, endpoint.device, num_devices));
   }
   if (endpoint.address == nullptr) {
-    return Status(StatusCode::kInvalidValue, fmt::format("the {} address is null", which));
+    return Status(StatusCode::kInvalidValue, format("the {} address is null", which));
   }
   return Status();
 }
@@ -69,8 +68,8 @@ Result<TransferPath> plan_path(const Topology& topology, const HopExecutor& hops
       const auto host = nearest_host(topology, hops, path.places.back(), next);
       if (!host) {
         return Status(StatusCode::kNotFound,
-                      fmt::format("no host memory to stage copies from '{}' to '{}' in",
-                                  hops.device(path.places.back()).info().name, hops.device(next).info().name));
+                      format("no host memory to stage copies from '{}' to '{}' in",
+                             hops.device(path.places.back()).info().name, hops.device(next).info().name));
       }
       path.places.push_back(*host);
     }
@@ -98,13 +97,13 @@ Result<std::vector<ByteRange>> checked_ranges(const TransferRequest& request, st
     const auto range_end = checked_add(range.offset, range.bytes);
     if (!range_end) {
       return Status(StatusCode::kInvalidValue,
-                    fmt::format("a range of {} bytes at offset {} overflows", range.bytes, range.offset));
+                    format("a range of {} bytes at offset {} overflows", range.bytes, range.offset));
     }
     if (range.offset < end) {
       return Status(StatusCode::kInvalidValue,
-                    fmt::format("the range at offset {} begins before the one before it ends, at {}: ranges are "
-                                "disjoint and ascend",
-                                range.offset, end));
+                    format("the range at offset {} begins before the one before it ends, at {}: ranges are "
+                           "disjoint and ascend",
+                           range.offset, end));
     }
     if (!ranges.empty() && range.offset == end) {
       ranges.back().bytes += range.bytes;
@@ -119,7 +118,7 @@ Result<std::vector<ByteRange>> checked_ranges(const TransferRequest& request, st
   }
   for (const Endpoint& endpoint : {request.source, request.destination}) {
     if (!checked_add(reinterpret_cast<std::uintptr_t>(endpoint.address), end)) {
-      return Status(StatusCode::kInvalidValue, fmt::format("{} bytes from the address on overflow", end));
+      return Status(StatusCode::kInvalidValue, format("{} bytes from the address on overflow", end));
     }
   }
   if (request.source.device == request.destination.device && !ranges.empty()) {
