@@ -57,6 +57,15 @@ Transfer::Transfer(const TransferRequest& request, std::vector<ByteRange> ranges
   ledger_->begin();
 }
 
+Transfer::~Transfer() {
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return;
+  }
+  fail(Status(StatusCode::kOutOfHostMemory, "the transfer could not be started"));
+  end();
+}
+
 void Transfer::fail(const Status& status) {
   MutexLock lock(mutex_);
   if (error_.is_ok()) error_ = status;
@@ -68,6 +77,7 @@ void Transfer::end() {
   {
     MutexLock lock(mutex_);
     status = error_;
+    ended_ = true;
   }
   // Counted before anybody hears of it: who has waited for the event finds it in the statistics.
   const auto completion = completion_;

@@ -43,6 +43,10 @@ class Transfer {
   // Counts itself in the ledger.
   Transfer(const TransferRequest& request, std::vector<ByteRange> ranges, std::shared_ptr<TransferLedger> ledger,
            std::shared_ptr<TransferCompletion> completion);
+  // Ends as failed what did not come as far as its end: memory for its chunks ran out.
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
 
   const Endpoint source;
   const Endpoint destination;
@@ -68,6 +72,7 @@ class Transfer {
   std::atomic<bool> failed_{false};
   Mutex mutex_;
   Status error_ VMEM_GUARDED_BY(mutex_);
+  bool ended_ VMEM_GUARDED_BY(mutex_) = false;
 };
 using TransferPtr = std::shared_ptr<Transfer>;  // shared by its chunks, which end in any order
 

@@ -1,7 +1,5 @@
 #include "runtime/transfer/transfer_engine.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "runtime/support/bytes.hpp"
+#include "runtime/support/format.hpp"
 #include "runtime/support/thread_annotations.hpp"
 #include "runtime/transfer/arena.hpp"
 #include "runtime/transfer/chunking.hpp"
@@ -40,18 +39,17 @@ unsigned num_threads_for(const TransferOptions& options) {
 Status check_options(const std::vector<Device*>& devices, const Topology& topology, const TransferOptions& options) {
   if (devices.size() != topology.devices().size()) {
     return Status(StatusCode::kInvalidValue,
-                  fmt::format("{} devices, but the topology has {}", devices.size(), topology.devices().size()));
+                  format("{} devices, but the topology has {}", devices.size(), topology.devices().size()));
   }
   if (std::find(devices.begin(), devices.end(), nullptr) != devices.end()) {
     return Status(StatusCode::kInvalidValue, "a device is null");
   }
   if (options.staging_bytes < kLeastStaging) {
     return Status(StatusCode::kInvalidValue,
-                  fmt::format("staging_bytes is {}: at least {} are needed", options.staging_bytes, kLeastStaging));
+                  format("staging_bytes is {}: at least {} are needed", options.staging_bytes, kLeastStaging));
   }
   if (options.timeout <= std::chrono::milliseconds::zero()) {
-    return Status(StatusCode::kInvalidValue,
-                  fmt::format("timeout is {} ms: it must be positive", options.timeout.count()));
+    return Status(StatusCode::kInvalidValue, format("timeout is {} ms: it must be positive", options.timeout.count()));
   }
   if (options.max_in_flight == 0) return Status(StatusCode::kInvalidValue, "max_in_flight is 0: at least 1 is needed");
   return Status();
@@ -73,6 +71,12 @@ HopCopy whole_copy(const TransferPath& path, const HopExecutor& hops, const Tran
     }
   }
   return copy;
+}
+
+void destroy_streams_of(Device& device, const CopyStreams& streams) {
+  for (const Stream stream : {streams.in, streams.out}) {
+    if (stream.has_value()) static_cast<void>(device.destroy_stream(stream));
+  }
 }
 
 // The arguments of copy_pointers.
@@ -150,7 +154,7 @@ class TransferEngine::Impl {
   Status device_status(DeviceIndex device) const {
     if (device >= devices_.size()) {
       return Status(StatusCode::kInvalidValue,
-                    fmt::format("device {} does not exist: there are {}", device, devices_.size()));
+                    format("device {} does not exist: there are {}", device, devices_.size()));
     }
     return flight_.device_status(device);
   }
@@ -169,9 +173,7 @@ class TransferEngine::Impl {
     for (DeviceIndex i = 0; i < devices_.size(); ++i) {
       // A stream of a failed device might never come to its end.
       if (!flight_.device_status(i)) continue;
-      for (const Stream stream : {streams_[i].in, streams_[i].out}) {
-        if (stream.has_value()) static_cast<void>(devices_[i]->destroy_stream(stream));
-      }
+      destroy_streams_of(*devices_[i], streams_[i]);
     }
   }
 
@@ -427,24 +429,40 @@ Result<std::unique_ptr<TransferEngine>> TransferEngine::create(std::vector<Devic
     // One device that doesn't work leaves the others usable.
     if (!in || !out) failed.emplace_back(i, in ? out.error() : in.error());
   }
-  auto impl = std::make_unique<Impl>(std::move(devices), std::move(streams), topology, logger, options);
+  std::unique_ptr<Impl> impl;
+  try {
+    impl = std::make_unique<Impl>(devices, streams, topology, logger, options);
+  } catch (const std::exception& error) {  // the system has no more threads or memory
+    for (DeviceIndex i = 0; i < devices.size(); ++i) destroy_streams_of(*devices[i], streams[i]);
+    return Status(StatusCode::kInternal, format("the transfer engine could not be made: {}", error.what()));
+  }
   for (auto& [device, status] : failed) {
-    logger.warn(fmt::format("no streams to copy on: {}", status.to_string()));
+    logger.warn(format("no streams to copy on: {}", status.to_string()));
     impl->mark_failed(device, std::move(status));
   }
   return std::unique_ptr<TransferEngine>(new TransferEngine(std::move(impl)));
 }
 
-Result<Event> TransferEngine::start(const TransferRequest& request) { return impl_->start(request); }
+Result<Event> TransferEngine::start(const TransferRequest& request) {
+  try {
+    return impl_->start(request);
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kOutOfHostMemory, format("the transfer could not be started: {}", error.what()));
+  }
+}
 
 Status TransferEngine::copy(const TransferRequest& request) {
-  VMEM_ASSIGN_OR_RETURN(const Event event, impl_->start(request));
+  VMEM_ASSIGN_OR_RETURN(const Event event, start(request));
   return event.wait();
 }
 
 Result<Event> TransferEngine::copy_pointers(Endpoint destination, Stream destination_stream, Endpoint source,
                                             Stream source_stream, std::size_t bytes) {
-  return impl_->copy_pointers({destination, destination_stream, source, source_stream, bytes});
+  try {
+    return impl_->copy_pointers({destination, destination_stream, source, source_stream, bytes});
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kOutOfHostMemory, format("the copy could not be started: {}", error.what()));
+  }
 }
 
 Status TransferEngine::device_status(DeviceIndex device) const { return impl_->device_status(device); }

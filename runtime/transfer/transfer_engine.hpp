@@ -1,7 +1,7 @@
 // Moves bytes between devices: over one hop where hardware has it, else staged through host memory or a peer.
 //
 // A request is cut into chunks that flow through a oneTBB graph of its route: one node a hop, tokens that bound the
-// staging memory in use. runtime/transfer/README.md shows the parts.
+// staging memory in use. README.md beside this file shows the parts.
 //
 // Thread contract: every member may be called from any thread, also many at once. No call runs a task of the
 // application: callers wait on condition variables, and the graphs run on threads that the engine owns.
