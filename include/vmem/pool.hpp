@@ -114,7 +114,8 @@ class VMEM_API Pool {
   /// Where the pages of a range are valid: bytes on each device, by index.
   Result<std::vector<std::size_t>> residency(PoolAddress address, std::size_t bytes) const;
   PoolStats stats() const;
-  /// Success, or the first failure since the pool was made that no call could return.
+  /// Success, or a failure that nobody has been told yet: a failed device, or bytes that did not arrive after their acquire
+  /// was released. Looks at every block: for checks, not for hot paths.
   Status status() const;
   const PoolOptions& options() const noexcept;
 

@@ -180,9 +180,10 @@ typedef enum vmemFit_t { vmemFitFirst = 0, vmemFitBest = 1, vmemFitWorst = 2 } v
 /** Where bytes go when several devices could hold them. */
 typedef enum vmemPlacement_t {
   vmemPlacementLocalityFirst = 0, /**< the device that the bytes reach fastest */
-  vmemPlacementMostFree = 1,      /**< the device with the most free memory */
+  vmemPlacementCapacity = 1,      /**< the device with the most free memory */
   vmemPlacementFirstFit = 2,      /**< the first in the runtime's order with room */
-  vmemPlacementBestFit = 3        /**< the one that is left with the least */
+  vmemPlacementBestFit = 3,       /**< the one with the least free memory that suffices */
+  vmemPlacementWorstFit = 4       /**< the largest share of its limit free, so that all fill evenly */
 } vmemPlacement_t;
 
 /** The most that a pool may use of a device, bytes; 0: nothing. */

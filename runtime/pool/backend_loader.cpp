@@ -57,6 +57,18 @@ Result<BackendModule> load_module(const fs::path& path, const std::string& name)
   return BackendModule{name, path.string(), entry};
 }
 
+// A third-party backend may break the contract's "never throws": that must not reach the application.
+template <typename Call>
+auto without_exceptions(Call call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return absent(format("threw against the contract: {}", error.what()));
+  } catch (...) {
+    return absent("threw against the contract");
+  }
+}
+
 // The names behind every libvmem_backend_*.so of a folder, sorted.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -107,8 +119,7 @@ FoundBackends BackendLoader::find(std::span<const char* const> built_in) const {
 }
 
 Result<std::unique_ptr<Backend>> BackendLoader::create(const BackendModule& module, const BackendConfig& config) {
-  // A third-party backend may break the contract's "never throws": that must not reach the application.
-  try {
+  return without_exceptions([&]() -> Result<std::unique_ptr<Backend>> {
     auto backend = module.entry->create(config);
     if (!backend) return backend;
     if (*backend == nullptr) return absent("made no backend and gave no reason");
@@ -116,11 +127,11 @@ Result<std::unique_ptr<Backend>> BackendLoader::create(const BackendModule& modu
       return absent(format("calls itself '{}', its file {}", (*backend)->name(), module.path));
     }
     return backend;
-  } catch (const std::exception& error) {
-    return absent(format("threw while it was made: {}", error.what()));
-  } catch (...) {
-    return absent("threw while it was made");
-  }
+  });
+}
+
+Result<std::vector<std::unique_ptr<Device>>> BackendLoader::discover(Backend& backend) {
+  return without_exceptions([&] { return backend.discover(); });
 }
 
 std::string BackendLoader::folder_beside_library() {

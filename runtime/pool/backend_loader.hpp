@@ -43,6 +43,9 @@ class BackendLoader {
   // The module's backend, or why it is absent.
   static Result<std::unique_ptr<Backend>> create(const BackendModule& module, const BackendConfig& config);
 
+  // Backend::discover; what a backend throws against its contract becomes an error here, too.
+  static Result<std::vector<std::unique_ptr<Device>>> discover(Backend& backend);
+
   // Where backends lie beside the shared object (or program) that holds this code: "<its folder>/vmem"; empty where the
   // dynamic linker does not know.
   static std::string folder_beside_library();

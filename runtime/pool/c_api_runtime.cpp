@@ -93,7 +93,7 @@ Result<PoolOptions> convert(const vmemPoolOptions_t* given) {
   if (c.address_bytes != 0) options.address_bytes = c.address_bytes;
   VMEM_ASSIGN_OR_RETURN(options.fit, convert_enum<FitStrategy>(c.fit, vmemFitWorst, "fit"));
   VMEM_ASSIGN_OR_RETURN(options.placement,
-                        convert_enum<PlacementStrategy>(c.placement, vmemPlacementBestFit, "placement"));
+                        convert_enum<PlacementStrategy>(c.placement, vmemPlacementWorstFit, "placement"));
   if (c.acquire_deadline_ms < -1) {
     return Status(StatusCode::kInvalidValue,
                   format("acquire_deadline_ms is {}: expected -1 or more", c.acquire_deadline_ms));

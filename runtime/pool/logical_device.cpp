@@ -24,39 +24,41 @@ Result<MemoryInfo> LogicalDevice::memory_info() {
   return MemoryInfo{std::min(info_.total_bytes - used_, card.free_bytes), info_.total_bytes};
 }
 
-Status LogicalDevice::take(std::size_t bytes) {
+Result<std::size_t> LogicalDevice::take(std::size_t bytes) {
+  // The card gives whole granules.
+  const auto rounded = checked_align_up(bytes, info_.granularity);
   MutexLock lock(mutex_);
   const std::uint64_t free = info_.total_bytes - used_;
-  if (bytes > free) {
+  if (!rounded || *rounded > free) {
     const StatusCode code = info_.tier == Tier::kHost ? StatusCode::kOutOfHostMemory : StatusCode::kOutOfDeviceMemory;
     return Status(code, format("{} asked, {} free (capacity of this part {})", format_bytes(bytes), format_bytes(free),
                                format_bytes(info_.total_bytes)))
         .with_device(info_.name);
   }
-  used_ += bytes;
-  return Status();
+  used_ += *rounded;
+  return *rounded;
 }
 
-void LogicalDevice::give_back(std::size_t bytes) {
+void LogicalDevice::give_back(std::size_t taken) {
   MutexLock lock(mutex_);
-  used_ -= bytes;
+  used_ -= taken;
 }
 
 Result<void*> LogicalDevice::allocate(std::size_t bytes) {
-  VMEM_RETURN_IF_ERROR(take(bytes));
+  VMEM_ASSIGN_OR_RETURN(const std::size_t taken, take(bytes));
   auto address = card_.allocate(bytes);
   if (!address) {
-    give_back(bytes);
+    give_back(taken);
     return address;
   }
   MutexLock lock(mutex_);
-  allocations_.emplace(*address, bytes);
+  allocations_.emplace(*address, taken);
   return address;
 }
 
 Status LogicalDevice::deallocate(void* address) {
   // Taken out first: once the card has the address back, another thread may be given it.
-  std::size_t bytes = 0;
+  std::size_t taken = 0;
   {
     MutexLock lock(mutex_);
     const auto found = allocations_.find(address);
@@ -64,33 +66,33 @@ Status LogicalDevice::deallocate(void* address) {
       return Status(StatusCode::kInvalidValue, format("address {} was not allocated on this part", address))
           .with_device(info_.name);
     }
-    bytes = found->second;
+    taken = found->second;
     allocations_.erase(found);
   }
   Status status = card_.deallocate(address);
   MutexLock lock(mutex_);
   if (status) {
-    used_ -= bytes;
+    used_ -= taken;
   } else {
-    allocations_.emplace(address, bytes);
+    allocations_.emplace(address, taken);
   }
   return status;
 }
 
 Result<Chunk> LogicalDevice::create_chunk(std::size_t bytes) {
-  VMEM_RETURN_IF_ERROR(take(bytes));
+  VMEM_ASSIGN_OR_RETURN(const std::size_t taken, take(bytes));
   auto chunk = card_.create_chunk(bytes);
   if (!chunk) {
-    give_back(bytes);
+    give_back(taken);
     return chunk;
   }
   MutexLock lock(mutex_);
-  chunks_.emplace(chunk->handle, bytes);
+  chunks_.emplace(chunk->handle, taken);
   return chunk;
 }
 
 Status LogicalDevice::destroy_chunk(const Chunk& chunk) {
-  std::size_t bytes = 0;
+  std::size_t taken = 0;
   {
     MutexLock lock(mutex_);
     const auto found = chunks_.find(chunk.handle);
@@ -98,15 +100,15 @@ Status LogicalDevice::destroy_chunk(const Chunk& chunk) {
       return Status(StatusCode::kInvalidValue, format("chunk {} was not made on this part", chunk.handle))
           .with_device(info_.name);
     }
-    bytes = found->second;
+    taken = found->second;
     chunks_.erase(found);
   }
   Status status = card_.destroy_chunk(chunk);
   MutexLock lock(mutex_);
   if (status) {
-    used_ -= bytes;
+    used_ -= taken;
   } else {
-    chunks_.emplace(chunk.handle, bytes);
+    chunks_.emplace(chunk.handle, taken);
   }
   return status;
 }

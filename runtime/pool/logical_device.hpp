@@ -58,9 +58,10 @@ class LogicalDevice final : public Device {
   Status clear_faults() override { return card_.clear_faults(); }
 
  private:
-  // Counts `bytes` in before the card is asked, so that two threads can't both get the last of them.
-  Status take(std::size_t bytes) VMEM_EXCLUDES(mutex_);
-  void give_back(std::size_t bytes) VMEM_EXCLUDES(mutex_);
+  // Counts bytes in before the card is asked, so that two threads can't both get the last of them; answers with how
+  // many.
+  Result<std::size_t> take(std::size_t bytes) VMEM_EXCLUDES(mutex_);
+  void give_back(std::size_t taken) VMEM_EXCLUDES(mutex_);
 
   Device& card_;
   const DeviceInfo info_;

@@ -46,7 +46,7 @@ Result<std::unique_ptr<Runtime::Impl>> Runtime::Impl::create(const RuntimeOption
   std::unique_ptr<Impl> impl(new Impl(std::move(settings), options.log));
   VMEM_RETURN_IF_ERROR(impl->read_topology());
   std::vector<AbsentBackend> absent;
-  impl->load_backends(absent);
+  VMEM_RETURN_IF_ERROR(impl->load_backends(absent));
   VMEM_RETURN_IF_ERROR(impl->assemble(std::move(absent)));
   impl->use_cached_links();
   VMEM_RETURN_IF_ERROR(impl->start_transfers());
@@ -70,7 +70,7 @@ LogCallback Runtime::Impl::backend_log() const {
   return [log = log_](LogLevel level, std::string_view message) { log->log(level, message); };
 }
 
-void Runtime::Impl::load_backends(std::vector<AbsentBackend>& absent) {
+Status Runtime::Impl::load_backends(std::vector<AbsentBackend>& absent) {
   const BackendLoader loader(BackendLoader::folder_beside_library(), settings_.backend_dir);
   FoundBackends found = loader.find(built_in_backends());
   absent = std::move(found.absent);
@@ -86,6 +86,8 @@ void Runtime::Impl::load_backends(std::vector<AbsentBackend>& absent) {
     if (backend) {
       log_->debug(format("backend '{}': {}, driver {}", module.name, module.path, (*backend)->driver_version()));
       discover(std::move(*backend), absent);
+    } else if (backend.error().code() == StatusCode::kConfigError) {
+      return backend.error();  // what the user asked for is wrong: that is no absent driver
     } else {
       absent.push_back({module.name, std::string(backend.error().message())});
     }
@@ -93,6 +95,7 @@ void Runtime::Impl::load_backends(std::vector<AbsentBackend>& absent) {
   for (const AbsentBackend& backend : absent) {
     log_->info(format("backend '{}' is absent: {}", backend.name, backend.reason));
   }
+  return Status();
 }
 
 void Runtime::Impl::use_default_simulation() {
@@ -104,7 +107,7 @@ void Runtime::Impl::use_default_simulation() {
 
 void Runtime::Impl::discover(std::unique_ptr<Backend> backend, std::vector<AbsentBackend>& absent) {
   const std::string name(backend->name());
-  auto devices = backend->discover();
+  auto devices = BackendLoader::discover(*backend);
   if (!devices) {
     absent.push_back({name, devices.error().to_string()});
     return;

@@ -41,7 +41,7 @@ class VMEM_LOCAL Runtime::Impl {
   Impl(RuntimeSettings settings, const LogCallback& log);
 
   Status read_topology();
-  void load_backends(std::vector<AbsentBackend>& absent);
+  Status load_backends(std::vector<AbsentBackend>& absent);
   void discover(std::unique_ptr<Backend> backend, std::vector<AbsentBackend>& absent);
   void use_default_simulation();
   Status assemble(std::vector<AbsentBackend> absent);

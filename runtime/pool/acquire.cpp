@@ -1,0 +1,225 @@
+// Acquire and release: holds, then a plan where something is missing, then the order of streams.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "runtime/pool/pool_impl.hpp"
+#include "runtime/support/bytes.hpp"
+#include "runtime/support/check.hpp"
+#include "runtime/support/format.hpp"
+
+namespace vmem {
+
+Status Pool::Impl::add_range(const AcquireRange& range, const AcquireRange* before, Claim& claim) {
+  if (range.bytes == 0) return {StatusCode::kInvalidValue, "a range of 0 bytes: expected at least one"};
+  if (range.access > Access::kWriteDiscard) {
+    return {StatusCode::kInvalidValue,
+            format("access {} is none of read, write, write-discard", static_cast<int>(range.access))};
+  }
+  BufferRecord* record = buffers_->find(range.address);
+  if (record == nullptr) {
+    return {StatusCode::kInvalidValue,
+            format("{:#x} lies in no buffer of this pool: freed, or never allocated", range.address)};
+  }
+  const std::size_t offset = range.address - record->address;
+  if (range.bytes > record->bytes - offset) {
+    return {StatusCode::kInvalidValue,
+            format("{} bytes at offset {} pass the end of a buffer of {} bytes", range.bytes, offset, record->bytes)};
+  }
+  if (before != nullptr && before->address + before->bytes > range.address &&
+      (before->access != Access::kRead || range.access != Access::kRead)) {
+    return {StatusCode::kInvalidValue,
+            format("ranges at {:#x} and {:#x} overlap and one of them writes", before->address, range.address)};
+  }
+  // The last page belongs to the buffer alone: whoever reaches its end covers it.
+  const bool to_the_end = offset + range.bytes == record->bytes;
+  const std::size_t bytes = to_the_end ? align_up(offset + range.bytes, kPageBytes) - offset : range.bytes;
+  claim.add(*record->region, record->offset + offset, bytes, range.access);
+  return {};
+}
+
+Status Pool::Impl::make_claim(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order) {
+  if (ranges.size() == 1) return add_range(ranges[0], nullptr, claim);
+  order.resize(ranges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ranges[a].address < ranges[b].address; });
+  const AcquireRange* longest = nullptr;  // of those before, the one that reaches furthest
+  for (const std::size_t index : order) {
+    const AcquireRange& range = ranges[index];
+    VMEM_RETURN_IF_ERROR(add_range(range, longest, claim));
+    if (longest == nullptr || range.address + range.bytes > longest->address + longest->bytes) longest = &range;
+  }
+  return {};
+}
+
+Status Pool::Impl::hold(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order,
+                        const AcquireOptions& options) {
+  {
+    const ReadSections::Reader reader(buffers_->sections());
+    VMEM_RETURN_IF_ERROR(make_claim(ranges, claim, order));
+    VMEM_ASSIGN_OR_RETURN(const bool held, residency_->try_hold(claim));
+    if (held) return {};
+    for (ClaimRange& range : claim.ranges) range.region->num_claims.fetch_add(1);
+  }
+  Status status = residency_->hold(claim, deadline_of(options));
+  for (ClaimRange& range : claim.ranges) range.region->num_claims.fetch_sub(1);
+  if (!status) return status;
+  status = still_there(ranges);
+  if (!status) residency_->drop(claim);
+  return status;
+}
+
+// While it waited, a packed buffer may have been freed and its pages given to another.
+Status Pool::Impl::still_there(std::span<const AcquireRange> ranges) {
+  const ReadSections::Reader reader(buffers_->sections());
+  for (const AcquireRange& range : ranges) {
+    const BufferRecord* record = buffers_->find(range.address);
+    if (record == nullptr || range.address + range.bytes > record->address + record->bytes) {
+      return {StatusCode::kInvalidValue, "the buffer was freed while the acquire waited"};
+    }
+  }
+  return {};
+}
+
+Pool::Impl::Deadline Pool::Impl::deadline_of(const AcquireOptions& options) const {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::milliseconds wait = options.deadline.value_or(options_.acquire_deadline);
+  return wait > Deadline::max() - now ? Deadline::max() : now + wait;
+}
+
+Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const AcquireOptions& options) {
+  VMEM_RETURN_IF_ERROR(check_fork());
+  VMEM_RETURN_IF_ERROR(check_device(options.device));
+  VMEM_RETURN_IF_ERROR(check_stream(options));
+  if (ranges.empty()) return Status(StatusCode::kInvalidValue, "an empty list of ranges");
+  auto grant = std::make_unique<Acquired::Grant>();
+  Claim& claim = grant->claim;
+  grant->pool = this;
+  claim.device = options.device;
+  claim.stream = options.stream;
+  std::vector<std::size_t> order;
+  Status status = hold(ranges, claim, order, options);
+  if (status && !claim.resident) {
+    const Deadline deadline = deadline_of(options);
+    status = fetch(claim, deadline, nullptr);
+    fetched_.fetch_add(1, std::memory_order_relaxed);
+    if (!status) residency_->drop(claim);
+  }
+  if (status && !(claim.waits.empty() && claim.arrivals.empty())) {
+    status = order_after(claim, deadline_of(options));
+    if (!status) residency_->drop(claim);
+  }
+  if (!status) {
+    failed_.fetch_add(1, std::memory_order_relaxed);
+    return status;
+  }
+  for (std::size_t i = 0; i < ranges.size(); ++i) grant->pointers.push_back(nullptr);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const ClaimRange& range = claim.ranges[i];
+    const std::size_t in_block = range.offset & (range.region->block_bytes() - 1);
+    grant->pointers[order.empty() ? i : order[i]] =
+        static_cast<std::byte*>(claim.pieces[range.first_piece].base) + in_block;
+  }
+  return Acquired(std::move(grant));
+}
+
+// Makes and runs plans until the bytes are there. A plan is made again where a device failed under it, or where the one
+// that evicted blocks should go to could not take them.
+Status Pool::Impl::fetch(Claim& claim, Deadline deadline, const std::atomic<bool>* cancelled) {
+  std::vector<bool> excluded(context_.devices.size());
+  bool evict_all = false;
+  for (;;) {
+    VMEM_ASSIGN_OR_RETURN(Plan plan, residency_->plan(claim, excluded, evict_all, deadline));
+    PlanRunner runner(*residency_, *context_.transfers, moves_, cancelled);
+    const Status status = runner.run(plan, claim);
+    residency_->finish(plan);
+    if (status) return residency_->grant(claim);
+    if (status.code() == StatusCode::kCancelled) return status;
+    if (take_in_failures(status)) continue;
+    if (const auto device = runner.refused_by(); device && !excluded[*device]) {
+      excluded[*device] = true;
+      continue;
+    }
+    // The bytes are free, but not in one piece.
+    const bool in_pieces = runner.frames_failed() && !residency_->memory(claim.device).store->uses_windows();
+    if (!in_pieces || evict_all) return status;
+    evict_all = true;
+  }
+}
+
+// Asks every device whether it still works. True if one has newly failed.
+bool Pool::Impl::take_in_failures(const Status& status) {
+  bool failed = false;
+  for (DeviceIndex i = 0; i < context_.devices.size(); ++i) {
+    if (!residency_->device_status(i)) continue;
+    Status health = context_.devices[i]->health();
+    if (health) health = context_.transfers->device_status(i);
+    if (health) continue;
+    context_.log->error(format("device '{}' failed: {} (noticed by: {})", context_.devices[i]->info().name,
+                               health.to_string(), status.to_string()));
+    residency_->fail_device(i, health);
+    failed = true;
+  }
+  return failed;
+}
+
+Status Pool::Impl::order_after(Claim& claim, Deadline deadline) {
+  VMEM_RETURN_IF_ERROR(wait_in_order(claim, claim.waits, deadline, false));
+  return wait_in_order(claim, claim.arrivals, deadline, true);
+}
+
+Status Pool::Impl::wait_in_order(Claim& claim, const std::vector<Event>& events, Deadline deadline, bool are_arrivals) {
+  Device& device = *context_.devices[claim.device];
+  for (const Event& event : events) {
+    if (claim.stream.has_value() && device.wait_event(claim.stream, event)) continue;
+    // A copy has a time limit of its own.
+    const Status status = are_arrivals ? event.wait() : event.wait(deadline);
+    if (status) continue;
+    if (!are_arrivals && status.code() == StatusCode::kTimeout && !event.is_done()) {
+      return Status(StatusCode::kBusy, "work that was released on a stream is not over before the deadline")
+          .with_device(device.info().name);
+    }
+    take_in_failures(status);
+    return status;
+  }
+  return {};
+}
+
+// Without an event nothing could be ordered after what runs on the stream: a device that can't give one has failed.
+Status Pool::Impl::record_use(const Claim& claim, std::optional<Event>& use) {
+  constexpr int kTries = 3;
+  Device& device = *context_.devices[claim.device];
+  Status status;
+  for (int i = 0; i < kTries; ++i) {
+    auto event = device.record(claim.stream);
+    if (event) {
+      use = std::move(*event);
+      return {};
+    }
+    status = event.error();
+  }
+  if (!take_in_failures(status)) residency_->fail_device(claim.device, status);
+  return status;
+}
+
+Status Pool::Impl::release(Acquired::Grant& grant) {
+  Claim& claim = grant.claim;
+  VMEM_RETURN_IF_ERROR(check_fork());
+  std::optional<Event> use;
+  Status recorded;
+  if (claim.stream.has_value()) recorded = record_use(claim, use);
+  const Status status = residency_->release(claim, use);
+  acquires_.fetch_add(1, std::memory_order_relaxed);
+  return status ? recorded : status;
+}
+
+Status Pool::Impl::status_of(const Acquired::Grant& grant) {
+  for (const Event& arrival : grant.claim.arrivals) {
+    if (!arrival.is_done()) continue;
+    VMEM_RETURN_IF_ERROR(arrival.wait());
+  }
+  return {};
+}
+
+}  // namespace vmem

@@ -1,0 +1,188 @@
+#include "runtime/pool/buffer_table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/support/bytes.hpp"
+#include "runtime/support/check.hpp"
+#include "runtime/support/format.hpp"
+
+namespace vmem {
+namespace {
+
+constexpr std::size_t kSharedBytes = 8_MiB;
+
+std::uint64_t to_value(BufferRecord* record) noexcept { return reinterpret_cast<std::uintptr_t>(record); }
+BufferRecord* to_record(std::uint64_t value) noexcept { return reinterpret_cast<BufferRecord*>(value); }
+
+}  // namespace
+
+Result<std::unique_ptr<BufferTable>> BufferTable::create(const Options& options, Residency& residency) {
+  VMEM_ASSIGN_OR_RETURN(auto space, PoolAddressSpace::create({options.address_bytes, options.fit}));
+  const std::size_t shared = std::min(options.block_bytes, std::max(kSharedBytes, options.granularity));
+  return std::unique_ptr<BufferTable>(new BufferTable(options, shared, std::move(space), residency));
+}
+
+BufferTable::BufferTable(const Options& options, std::size_t shared_bytes, std::unique_ptr<PoolAddressSpace> space,
+                         Residency& residency)
+    : options_(options),
+      shared_bytes_(shared_bytes),
+      space_(std::move(space)),
+      residency_(residency),
+      table_(space_->base(), space_->bytes()) {}
+
+BufferTable::~BufferTable() {
+  for (const AddressEntry& entry : table_.snapshot()) {
+    std::unique_ptr<BufferRecord> record(to_record(entry.value));
+    if (record->shared == nullptr) VMEM_CHECK(residency_.retire(*record->region).is_ok());
+  }
+  MutexLock lock(mutex_);
+  for (const auto& shared : shared_) VMEM_CHECK(residency_.retire(shared->region).is_ok());
+}
+
+BufferRecord* BufferTable::find(PoolAddress address) const noexcept {
+  const auto entry = table_.find_containing(address);
+  return entry ? to_record(entry->value) : nullptr;
+}
+
+Result<PoolAddress> BufferTable::allocate(std::size_t bytes, bool zeroed, std::optional<DeviceIndex> preferred) {
+  if (bytes == 0) return Status(StatusCode::kInvalidValue, "0 bytes asked: a buffer has at least one");
+  if (!checked_align_up(bytes, options_.block_bytes)) {
+    return Status(StatusCode::kOutOfAddresses, format("{} bytes asked: more than any address range holds", bytes));
+  }
+  std::unique_ptr<BufferRecord> record;
+  MutexLock lock(mutex_);
+  if (bytes <= shared_bytes_ / 2) {
+    VMEM_ASSIGN_OR_RETURN(record, make_packed(bytes, zeroed));
+  } else {
+    VMEM_ASSIGN_OR_RETURN(record, make_own(bytes, zeroed));
+    record->region->prefer(preferred);
+  }
+  const PoolAddress address = record->address;
+  VMEM_CHECK(table_.insert({address, bytes, to_value(record.get())}));
+  static_cast<void>(record.release());  // the table's now
+  allocated_bytes_ += bytes;
+  return address;
+}
+
+Result<std::unique_ptr<BufferRecord>> BufferTable::make_own(std::size_t bytes, bool zeroed) {
+  auto record = std::make_unique<BufferRecord>();
+  VMEM_ASSIGN_OR_RETURN(record->range, space_->allocate(bytes, options_.block_bytes));
+  record->address = record->range.address;
+  record->bytes = bytes;
+  record->own = std::make_unique<Region>(record->address, align_up(bytes, kPageBytes), options_.block_bytes, zeroed,
+                                         residency_.num_devices());
+  record->region = record->own.get();
+  return record;
+}
+
+Result<std::unique_ptr<BufferRecord>> BufferTable::make_packed(std::size_t bytes, bool zeroed) {
+  auto record = std::make_unique<BufferRecord>();
+  VMEM_ASSIGN_OR_RETURN(record->shared, shared_with_room(bytes, record->extent));
+  record->region = &record->shared->region;
+  record->offset = record->extent.offset;
+  record->address = record->region->address() + record->offset;
+  record->bytes = bytes;
+  ++record->shared->num_buffers;
+  const PageRange pages{static_cast<std::uint32_t>(record->offset / kPageBytes),
+                        static_cast<std::uint32_t>(record->extent.end() / kPageBytes)};
+  // Nobody can hold the pages: the buffer before was freed, and this one has not been handed out.
+  VMEM_CHECK(residency_.forget(record->region->block(0), pages, zeroed).is_ok());
+  return record;
+}
+
+Result<SharedRegion*> BufferTable::shared_with_room(std::size_t bytes, Extent& extent) {
+  for (const auto& shared : shared_) {
+    if (auto found = shared->extents.allocate(bytes)) {
+      extent = *found;
+      return shared.get();
+    }
+  }
+  VMEM_ASSIGN_OR_RETURN(auto extents, ExtentAllocator::create({shared_bytes_, kPageBytes, options_.fit}));
+  VMEM_ASSIGN_OR_RETURN(const PoolRange range, space_->allocate(shared_bytes_, shared_bytes_));
+  shared_.push_back(std::unique_ptr<SharedRegion>(new SharedRegion{
+      range, {range.address, shared_bytes_, shared_bytes_, false, residency_.num_devices()}, std::move(extents), 0}));
+  extent = *shared_.back()->extents.allocate(bytes);
+  return shared_.back().get();
+}
+
+Status BufferTable::free(PoolAddress address) {
+  MutexLock lock(mutex_);
+  const auto entry = table_.erase(address);
+  if (!entry) {
+    const bool interior = table_.find_containing(address).has_value();
+    return {StatusCode::kInvalidValue,
+            format("{:#x} {}", address,
+                   interior ? "lies inside a buffer: free takes the buffer's own address"
+                            : "is no buffer of this pool: it was freed already or never allocated here")};
+  }
+  // The record is this thread's alone now; allocations go on while its work is waited for.
+  lock.unlock();
+  sections_.wait_for_readers();
+  std::unique_ptr<BufferRecord> record(to_record(entry->value));
+  const Status ended = end_memory(*record);
+  if (ended) record->own.reset();  // gives its windows back before the addresses can be used again
+  lock.lock();
+  if (!ended) {
+    VMEM_CHECK(table_.insert(*entry));
+    static_cast<void>(record.release());
+    return ended;
+  }
+  allocated_bytes_ -= record->bytes;
+  if (record->shared != nullptr) {
+    leave_shared(*record);
+    return {};
+  }
+  return space_->deallocate(record->range);
+}
+
+Status BufferTable::end_memory(BufferRecord& record) {
+  if (record.shared == nullptr) return residency_.retire(*record.region);
+  const PageRange pages{static_cast<std::uint32_t>(record.offset / kPageBytes),
+                        static_cast<std::uint32_t>(record.extent.end() / kPageBytes)};
+  return residency_.forget(record.region->block(0), pages, false);
+}
+
+void BufferTable::leave_shared(BufferRecord& record) {
+  SharedRegion& shared = *record.shared;
+  VMEM_CHECK(shared.extents.deallocate(record.extent));
+  if (--shared.num_buffers != 0) return;
+  const auto empty = std::count_if(shared_.begin(), shared_.end(), [](const auto& s) { return s->num_buffers == 0; });
+  // A claim that has just looked a freed buffer up may still be there: then it stays, empty.
+  if (empty < 2 || !residency_.retire(shared.region)) return;
+  const PoolRange range = shared.range;
+  std::erase_if(shared_, [&](const auto& s) { return s.get() == &shared; });
+  VMEM_CHECK(space_->deallocate(range).is_ok());
+}
+
+void BufferTable::for_each_block(const std::function<void(Block&)>& visit) {
+  MutexLock lock(mutex_);
+  for (const AddressEntry& entry : table_.snapshot()) {
+    const BufferRecord* record = to_record(entry.value);
+    if (record->own) record->own->for_each_block(visit);
+  }
+  for (const auto& shared : shared_) shared->region.for_each_block(visit);
+}
+
+BufferTable::Figures BufferTable::figures() {
+  Figures figures;
+  for_each_block([&](Block& block) {
+    MutexLock block_lock(block.mutex);
+    ++figures.blocks_touched;
+    figures.bookkeeping_bytes += block.bookkeeping_bytes();
+  });
+  MutexLock lock(mutex_);
+  figures.buffers = table_.size();
+  figures.allocated_bytes = allocated_bytes_;
+  figures.bookkeeping_bytes += table_.bookkeeping_bytes();
+  for (const AddressEntry& entry : table_.snapshot()) {
+    const BufferRecord* record = to_record(entry.value);
+    figures.bookkeeping_bytes += sizeof(BufferRecord) + (record->own ? record->own->bookkeeping_bytes() : 0);
+  }
+  for (const auto& shared : shared_)
+    figures.bookkeeping_bytes += sizeof(SharedRegion) + shared->region.bookkeeping_bytes();
+  figures.address_fragmentation = space_->fragmentation().external();
+  return figures;
+}
+
+}  // namespace vmem

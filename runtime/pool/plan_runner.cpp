@@ -1,0 +1,176 @@
+#include "runtime/pool/plan_runner.hpp"
+
+#include <utility>
+
+#include "runtime/support/check.hpp"
+
+namespace vmem {
+namespace {
+
+std::size_t bytes_of(const Move& move) {
+  std::size_t bytes = 0;
+  move.pages.for_each_run([&](PageRange run) { bytes += move.block->bytes_of(run); });
+  return bytes;
+}
+
+// For work whose bytes are replaced or already elsewhere: that it is over matters, not how.
+void wait_for(const std::vector<Event>& events) {
+  for (const Event& event : events) static_cast<void>(event.wait());
+}
+
+}  // namespace
+
+Status PlanRunner::run(Plan& plan, Claim& claim) {
+  Status status = start_evictions(plan);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < claim.pieces.size() && status; ++i) {
+    Piece& piece = claim.pieces[i];
+    while (status && next < plan.frames.size() && plan.frames[next].region == &piece.block->region() &&
+           plan.frames[next].first_block <= piece.block->index()) {
+      status = make_frames(plan, plan.frames[next]);
+      ++next;
+    }
+    if (status && !piece.resident) status = start_fetches(claim, piece);
+  }
+  // What is under way is seen through also after an error: each move commits alone.
+  while (!leaving_.empty()) {
+    Status left = finish_next_eviction(plan);
+    if (status) status = left;
+  }
+  Status arrived = finish_fetches(claim);
+  return status ? arrived : status;
+}
+
+Result<Event> PlanRunner::start(const Move& move) {
+  TransferRequest request;
+  request.source = {move.from, move.source};
+  request.destination = {move.to, move.destination};
+  move.pages.for_each_run([&](PageRange run) {
+    request.ranges.push_back({std::size_t{run.begin} * kPageBytes, move.block->bytes_of(run)});
+  });
+  request.after = move.after;
+  return transfers_.start(request);
+}
+
+Status PlanRunner::start_evictions(Plan& plan) {
+  for (Eviction& eviction : plan.evictions) {
+    if (is_cancelled()) return {StatusCode::kCancelled, "cancelled between two moves"};
+    Leaving leaving{&eviction, {}, {}};
+    for (Departure& departure : eviction.departures) {
+      auto move = residency_.begin_departure(eviction, departure);
+      Result<Event> event = Event();
+      // Where nothing is left to copy, the frame is still in use until those before are done.
+      if (move && !move->pages.none()) event = start(*move);
+      if (!move || !event) {
+        leaving.status = move ? event.error() : move.error();
+        if (departure.to != plan.device) refused_by_ = departure.to;
+        break;
+      }
+      leaving.copies.push_back({std::move(*move), std::move(*event)});
+    }
+    const bool failed = !leaving.status;
+    leaving_.push_back(std::move(leaving));
+    if (failed) return leaving_.back().status;
+  }
+  return {};
+}
+
+Status PlanRunner::finish_next_eviction(Plan& plan) {
+  VMEM_CHECK(!leaving_.empty());
+  Leaving leaving = std::move(leaving_.front());
+  leaving_.pop_front();
+  for (const Copy& copy : leaving.copies) {
+    Status status = copy.move.pages.none() ? Status() : copy.event.wait();
+    if (copy.move.pages.none()) wait_for(copy.move.after);
+    if (status && !copy.move.pages.none()) {
+      residency_.commit_departure(copy.move);
+      counters_.add(copy.move.from, copy.move.to, MoveCounters::Reason::kEvict, bytes_of(copy.move));
+    }
+    if (!status && leaving.status) {
+      leaving.status = status;
+      refused_by_ = copy.move.to;
+    }
+  }
+  if (leaving.status) {
+    residency_.end_eviction(plan, *leaving.eviction);
+  } else {
+    residency_.abort_eviction(*leaving.eviction);
+  }
+  return leaving.status;
+}
+
+Status PlanRunner::make_frames(Plan& plan, const Arriving& arriving) {
+  while (plan.reserved_bytes < arriving.bytes) {
+    if (leaving_.empty()) return {StatusCode::kInternal, "a plan reserved less than it needs"};
+    VMEM_RETURN_IF_ERROR(finish_next_eviction(plan));
+  }
+  if (is_cancelled()) return {StatusCode::kCancelled, "cancelled between two moves"};
+  auto relocations = residency_.make_frames(plan, arriving);
+  if (!relocations) {
+    frames_failed_ = true;
+    return relocations.error();
+  }
+  Status result;
+  for (const Move& move : *relocations) {
+    if (result) result = relocate(move);
+    residency_.end_relocation(move, result.is_ok());
+  }
+  return result;
+}
+
+Status PlanRunner::relocate(const Move& move) {
+  wait_for(move.after);
+  if (move.pages.none()) return {};
+  VMEM_ASSIGN_OR_RETURN(const Event event, start(move));
+  VMEM_RETURN_IF_ERROR(event.wait());
+  residency_.commit_departure(move);
+  return {};
+}
+
+Status PlanRunner::start_fetches(Claim& claim, Piece& piece) {
+  if (is_cancelled()) return {StatusCode::kCancelled, "cancelled between two moves"};
+  VMEM_ASSIGN_OR_RETURN(std::vector<Move> moves, residency_.begin_fetch(claim, piece));
+  for (Move& move : moves) {
+    if (move.fill) {
+      VMEM_RETURN_IF_ERROR(fill(move));
+      residency_.commit_fetch(move);
+      continue;
+    }
+    VMEM_ASSIGN_OR_RETURN(Event event, start(move));
+    counters_.add(move.from, move.to, MoveCounters::Reason::kFetch, bytes_of(move));
+    fetches_.push_back({std::move(move), std::move(event)});
+  }
+  return {};
+}
+
+Status PlanRunner::fill(const Move& move) {
+  wait_for(move.after);
+  Device& device = *residency_.memory(move.to).device;
+  Status status;
+  move.pages.for_each_run([&](PageRange run) {
+    if (!status) return;
+    auto* address = static_cast<std::byte*>(move.destination) + std::size_t{run.begin} * kPageBytes;
+    auto event = device.fill(address, 0, move.block->bytes_of(run), Stream());
+    status = event ? event->wait() : event.error();
+  });
+  return status;
+}
+
+Status PlanRunner::finish_fetches(Claim& claim) {
+  Device& device = *residency_.memory(claim.device).device;
+  Status result;
+  for (const Copy& copy : fetches_) {
+    if (claim.stream.has_value() && device.wait_event(claim.stream, copy.event)) {
+      residency_.commit_fetch_later(copy.move, copy.event);
+      continue;
+    }
+    if (Status status = copy.event.wait(); status.is_ok()) {
+      residency_.commit_fetch(copy.move);
+    } else if (result) {
+      result = status;
+    }
+  }
+  return result;
+}
+
+}  // namespace vmem

@@ -1,0 +1,103 @@
+// A pool: the stages put together. runtime/README.md walks an allocation through it.
+#pragma once
+
+#include <vmem/pool.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/policy/lru_policy.hpp"
+#include "runtime/pool/buffer_table.hpp"
+#include "runtime/pool/grant.hpp"
+#include "runtime/pool/plan_runner.hpp"
+#include "runtime/pool/pool_context.hpp"
+#include "runtime/pool/prefetcher.hpp"
+#include "runtime/residency/residency.hpp"
+
+namespace vmem {
+
+// CONCURRENCY: holds no lock of its own; the buffer table, the residency, the transfer engine and the prefetcher have
+// theirs, taken in this order.
+class VMEM_LOCAL Pool::Impl {
+ public:
+  static Result<std::unique_ptr<Impl>> create(PoolContext context, const PoolOptions& options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Result<PoolAddress> allocate(std::size_t bytes, const BufferOptions& options);
+  Status free(PoolAddress address);
+
+  Result<Acquired> acquire(std::span<const AcquireRange> ranges, const AcquireOptions& options);
+  Status release(Acquired::Grant& grant);
+  static Status status_of(const Acquired::Grant& grant);
+
+  Result<Prefetch> prefetch(PoolAddress address, std::size_t bytes, DeviceIndex device);
+  // The prefetcher's work: fetches, and lets go.
+  Status fetch_now(PoolAddress address, std::size_t bytes, DeviceIndex device, const std::atomic<bool>& cancelled);
+  Status advise(PoolAddress address, std::size_t bytes, Advice advice, DeviceIndex device);
+
+  Status copy_in(PoolAddress destination, const void* host, std::size_t bytes);
+  Status copy_out(void* host, PoolAddress source, std::size_t bytes);
+  Status copy(PoolAddress destination, PoolAddress source, std::size_t bytes);
+  Status fill(PoolAddress address, std::uint8_t value, std::size_t bytes);
+
+  bool contains(PoolAddress address) const noexcept { return buffers_->contains(address); }
+  Result<Translation> translate(PoolAddress address);
+  Result<std::vector<std::size_t>> residency(PoolAddress address, std::size_t bytes);
+  PoolStats stats();
+  Status status();
+  const PoolOptions& options() const noexcept { return options_; }
+
+ private:
+  using Deadline = Residency::Deadline;
+
+  // A range inside one block, and the device on which it is best worked on.
+  struct Part {
+    std::size_t bytes;
+    DeviceIndex device;
+  };
+
+  Impl(PoolContext context, const PoolOptions& options);
+
+  static Status check_options(const PoolContext& context, const PoolOptions& options);
+  Status check_fork() const;
+  Status check_device(DeviceIndex device) const;
+  Status check_stream(const AcquireOptions& options) const;
+
+  // acquire.cpp
+  Status make_claim(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order);
+  Status add_range(const AcquireRange& range, const AcquireRange* before, Claim& claim);
+  Status hold(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order,
+              const AcquireOptions& options);
+  Status still_there(std::span<const AcquireRange> ranges);
+  Status fetch(Claim& claim, Deadline deadline, const std::atomic<bool>* cancelled);
+  bool take_in_failures(const Status& status);
+  Status order_after(Claim& claim, Deadline deadline);
+  Status wait_in_order(Claim& claim, const std::vector<Event>& events, Deadline deadline, bool are_arrivals);
+  Status record_use(const Claim& claim, std::optional<Event>& use);
+  Deadline deadline_of(const AcquireOptions& options) const;
+
+  // copies.cpp
+  Result<Part> part_at(PoolAddress address, std::size_t bytes);
+  Status transfer(DeviceIndex to, void* destination, DeviceIndex from, const void* source, std::size_t bytes);
+  Result<DeviceIndex> host_device() const;
+
+  const PoolContext context_;
+  const PoolOptions options_;
+  LruPolicy policy_;
+  std::unique_ptr<Residency> residency_;
+  std::unique_ptr<BufferTable> buffers_;
+  MoveCounters moves_;
+  std::atomic<std::uint64_t> acquires_{0};
+  std::atomic<std::uint64_t> fetched_{0};
+  std::atomic<std::uint64_t> failed_{0};
+  std::unique_ptr<Prefetcher> prefetcher_;  // its thread ends first
+};
+
+}  // namespace vmem

@@ -1,0 +1,245 @@
+#include "runtime/residency/block.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "runtime/support/bytes.hpp"
+#include "runtime/support/check.hpp"
+
+namespace vmem {
+
+namespace {
+
+PageMask arrived_pages(const Instance& instance) {
+  PageMask mask = instance.valid;
+  for (const Arrival& arrival : instance.arriving) mask -= arrival.pages;
+  return mask;
+}
+
+}  // namespace
+
+Block::Block(Region& region, std::size_t index, std::size_t bytes, bool zero)
+    : zeroed(static_cast<std::uint32_t>(divide_up(bytes, kPageBytes))),
+      lost(static_cast<std::uint32_t>(divide_up(bytes, kPageBytes))),
+      region_(region),
+      index_(index),
+      bytes_(bytes),
+      num_pages_(static_cast<std::uint32_t>(divide_up(bytes, kPageBytes))) {
+  if (zero) zeroed = PageMask::full(num_pages_);
+}
+
+std::size_t Block::bytes_of(PageRange range) const noexcept {
+  return std::min(bytes_, std::size_t{range.end} * kPageBytes) - std::size_t{range.begin} * kPageBytes;
+}
+
+Instance* Block::find(DeviceIndex device) {
+  for (Instance& instance : instances) {
+    if (instance.device == device && !instance.leaving) return &instance;
+  }
+  return nullptr;
+}
+
+const Instance* Block::find(DeviceIndex device) const { return const_cast<Block*>(this)->find(device); }
+
+bool Block::conflicts(PageRange pages, bool writes, const void* owner) const {
+  for (const Hold& hold : holds) {
+    if (hold.owner != owner && (writes || hold.writes) && hold.pages.overlaps(pages)) return true;
+  }
+  return false;
+}
+
+PageMask Block::present() const {
+  PageMask mask(num_pages_);
+  for (const Instance& instance : instances) mask |= instance.valid;
+  return mask;
+}
+
+PageMask Block::obtainable(const Instance& instance, PageRange pages) const {
+  PageMask mask = zeroed;
+  for (const Instance& other : instances) {
+    if (&other != &instance) mask |= other.valid;
+  }
+  mask &= PageMask::of(num_pages_, pages);
+  return mask -= instance.valid;
+}
+
+bool Block::is_redundant(const Instance& instance) const {
+  return instance.dirty.none() || arrived_elsewhere(instance).covers(instance.dirty);
+}
+
+PageMask Block::arrived_elsewhere(const Instance& instance) const {
+  PageMask mask(num_pages_);
+  for (const Instance& other : instances) {
+    if (&other != &instance && !other.leaving) mask |= arrived_pages(other);
+  }
+  return mask;
+}
+
+bool Block::settle(PageRange pages) {
+  bool settled = true;
+  for (Instance& instance : instances) settled &= settle_arrivals(instance, pages);
+  settled &= settle_commits(pages);
+  std::erase_if(uses, [](const Use& use) { return use.event.is_done(); });
+  return settled;
+}
+
+bool Block::settle_arrivals(Instance& instance, PageRange pages) {
+  bool settled = true;
+  std::erase_if(instance.arriving, [&](const Arrival& arrival) {
+    if (!arrival.event.is_done()) {
+      settled &= !arrival.pages.overlaps(pages);
+      return false;
+    }
+    const Status status = arrival.event.wait(Event::Deadline::min());
+    if (!status) {
+      instance.valid -= arrival.pages;
+      arrival.pages.for_each_run([&](PageRange run) {
+        mutex.assert_held();
+        faults.push_back({run, status});
+      });
+    }
+    return true;
+  });
+  return settled;
+}
+
+bool Block::settle_commits(PageRange pages) {
+  bool settled = true;
+  // By value: a commit takes faults and instances' masks with it.
+  std::vector<PendingCommit> commits = std::move(pending_commits);
+  pending_commits.clear();
+  for (const PendingCommit& commit : commits) {
+    const Instance* instance = find(commit.device);
+    const bool under_way =
+        instance != nullptr && std::any_of(instance->arriving.begin(), instance->arriving.end(),
+                                           [&](const Arrival& a) { return a.pages.overlaps(commit.pages); });
+    if (under_way) {
+      pending_commits.push_back(commit);
+      settled &= !commit.pages.overlaps(pages);
+      continue;
+    }
+    const bool failed = std::any_of(faults.begin(), faults.end(),
+                                    [&](const PageFault& fault) { return fault.pages.overlaps(commit.pages); });
+    if (failed) {
+      abort_write(commit.device, commit.pages);
+    } else if (instance != nullptr) {
+      commit_write(commit.device, commit.pages);
+    }
+  }
+  return settled;
+}
+
+bool Block::has_pending_commit(PageRange pages) const {
+  return std::any_of(pending_commits.begin(), pending_commits.end(),
+                     [&](const PendingCommit& commit) { return commit.pages.overlaps(pages); });
+}
+
+std::optional<Event> Block::next_arrival(PageRange pages) const {
+  PageMask awaited = PageMask::of(num_pages_, pages);
+  for (const PendingCommit& commit : pending_commits) {
+    if (commit.pages.overlaps(pages)) awaited.set(commit.pages);
+  }
+  for (const Instance& instance : instances) {
+    for (const Arrival& arrival : instance.arriving) {
+      if (!(arrival.pages & awaited).none()) return arrival.event;
+    }
+  }
+  return std::nullopt;
+}
+
+void Block::collect_uses(PageRange pages, bool writes, DeviceIndex device, Stream stream,
+                         std::vector<Event>& events) const {
+  for (const Use& use : uses) {
+    const bool in_order = stream.has_value() && use.device == device && use.stream == stream;
+    if (!in_order && (writes || use.writes) && use.pages.overlaps(pages)) events.push_back(use.event);
+  }
+}
+
+void Block::commit_write(DeviceIndex device, PageRange pages) {
+  for (Instance& instance : instances) {
+    if (instance.device == device && !instance.leaving) {
+      instance.valid.set(pages);
+      instance.dirty.set(pages);
+    } else {
+      instance.valid.clear(pages);
+      instance.dirty.clear(pages);
+    }
+  }
+  zeroed.clear(pages);
+  lost.clear(pages);
+}
+
+void Block::abort_write(DeviceIndex device, PageRange pages) {
+  Instance* instance = find(device);
+  if (instance == nullptr) return;
+  const PageMask stale = arrived_elsewhere(*instance) & PageMask::of(num_pages_, pages);
+  for (Instance& other : instances) {
+    if (&other == instance || other.leaving) continue;
+    const PageMask taken = instance->dirty & stale & arrived_pages(other);
+    other.dirty |= taken;
+    instance->dirty -= taken;
+  }
+  instance->valid -= stale;
+}
+
+void Block::commit_first_use(Instance& instance, PageRange pages) {
+  PageMask fresh = PageMask::of(num_pages_, pages);
+  fresh -= present();
+  fresh -= lost;
+  instance.valid |= fresh;
+  instance.dirty |= fresh;
+  zeroed -= fresh;
+}
+
+void Block::hand_over(Instance& from, Instance& to, const PageMask& pages) {
+  const PageMask moved = pages & from.valid;  // what was overwritten elsewhere meanwhile is stale
+  to.valid |= moved;
+  to.dirty |= moved & from.dirty;
+  from.dirty -= moved;
+}
+
+PageMask Block::give_up(Instance& from) {
+  for (Instance& other : instances) {
+    if (&other == &from || other.leaving || from.dirty.none()) continue;
+    const PageMask taken = from.dirty & arrived_pages(other);
+    other.dirty |= taken;
+    from.dirty -= taken;
+  }
+  return from.dirty;
+}
+
+void Block::forget(PageRange pages, bool zero) {
+  for (Instance& instance : instances) {
+    instance.valid.clear(pages);
+    instance.dirty.clear(pages);
+  }
+  lost.clear(pages);
+  if (zero) {
+    zeroed.set(pages);
+  } else {
+    zeroed.clear(pages);
+  }
+  std::erase_if(faults, [&](const PageFault& fault) { return fault.pages.overlaps(pages); });
+}
+
+Status Block::take_fault(PageRange pages) {
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    if (!faults[i].pages.overlaps(pages)) continue;
+    Status status = faults[i].status;
+    std::erase_if(faults, [&](const PageFault& fault) { return fault.pages.overlaps(pages); });
+    return status;
+  }
+  return {};
+}
+
+std::size_t Block::bookkeeping_bytes() const {
+  std::size_t bytes = sizeof(Block) + instances.capacity() * sizeof(Instance) + uses.capacity() * sizeof(Use) +
+                      zeroed.heap_bytes() + lost.heap_bytes();
+  for (const Instance& instance : instances) {
+    bytes += sizeof(FrameSpan) + instance.valid.heap_bytes() + instance.dirty.heap_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace vmem

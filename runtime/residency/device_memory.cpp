@@ -1,0 +1,71 @@
+#include "runtime/residency/device_memory.hpp"
+
+#include <utility>
+
+#include "runtime/support/bytes.hpp"
+#include "runtime/support/check.hpp"
+
+namespace vmem {
+namespace {
+
+// The window of the region on the store's device, reserved on first use.
+Result<Window*> window_of(Region& region, DeviceIndex device, const FrameStore& store) {
+  Window& window = region.windows()[device];
+  if (!window) {
+    VMEM_ASSIGN_OR_RETURN(window, Window::create(store.device(), align_up(region.bytes(), store.granularity())));
+  }
+  return &window;
+}
+
+}  // namespace
+
+Result<FrameSpan*> DeviceMemory::make_span(Region& region, std::size_t first_block, std::size_t num_blocks,
+                                           std::size_t bytes) {
+  auto span = std::make_unique<FrameSpan>();
+  span->device = index;
+  span->region = &region;
+  span->first_block = first_block;
+  span->num_blocks = num_blocks;
+  const std::size_t offset = first_block * region.block_bytes();
+  if (store->uses_windows()) {
+    VMEM_CHECK(num_blocks == 1);
+    VMEM_ASSIGN_OR_RETURN(Window * window, window_of(region, index, *store));
+    VMEM_ASSIGN_OR_RETURN(span->frame, store->allocate(bytes));
+    if (Status status = window->map(offset, span->frame); !status) {
+      store->free_to_reservation(std::move(span->frame));
+      return status;
+    }
+    span->address = window->at(offset);
+  } else {
+    VMEM_ASSIGN_OR_RETURN(span->frame, store->allocate(bytes));
+    span->address = span->frame.address();
+  }
+  span->list_index = spans.size();
+  spans.push_back(std::move(span));
+  return spans.back().get();
+}
+
+std::size_t DeviceMemory::end_span(FrameSpan& span, bool reserve) {
+  VMEM_CHECK(span.num_instances == 0);
+  const std::size_t bytes = span.frame.bytes();
+  if (store->uses_windows()) {
+    // A driver that is gone, or a device that is lost, refuses; its memory is gone with it.
+    const Status status =
+        span.region->windows()[index].unmap(span.first_block * span.region->block_bytes(), span.frame.bytes());
+    static_cast<void>(status);
+  }
+  if (reserve) {
+    store->free_to_reservation(std::move(span.frame));
+  } else {
+    span.frame.reset();
+  }
+  const std::size_t place = span.list_index;
+  if (place + 1 != spans.size()) {
+    std::swap(spans[place], spans.back());
+    spans[place]->list_index = place;
+  }
+  spans.pop_back();
+  return reserve ? bytes : 0;
+}
+
+}  // namespace vmem

@@ -1,0 +1,444 @@
+// Plans: which frames a claim needs, who leaves for them, and where to. All of it under the plan lock.
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "runtime/memory/placement.hpp"
+#include "runtime/residency/residency.hpp"
+#include "runtime/support/bytes.hpp"
+#include "runtime/support/check.hpp"
+#include "runtime/support/format.hpp"
+
+namespace vmem {
+
+// A plan in the making.
+struct Residency::Attempt {
+  Plan plan;
+  const std::vector<bool>& excluded;
+  bool evict_all = false;
+  std::size_t claim_bytes = 0;  // of frames on the device for all blocks of the claim
+  bool no_room = false;         // a victim found no place to go to
+};
+
+namespace {
+
+bool contains(const std::vector<Block*>& blocks, const Block* block) {
+  return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
+}
+
+Status blocked_by_plan() {
+  return {StatusCode::kBusy, "the range is being moved by another acquire beyond the deadline"};
+}
+
+}  // namespace
+
+Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Deadline deadline) {
+  epoch_.fetch_add(1, std::memory_order_relaxed);
+  MutexLock lock(plan_mutex_);
+  bool waiting = false;
+  Status outcome;
+  for (bool in_time = true; in_time;) {
+    Attempt attempt{{}, excluded, evict_all};
+    attempt.plan.device = claim.device;
+    outcome = try_plan(claim, attempt);
+    if (outcome) {
+      attempt.plan.active = true;
+      ++active_plans_;
+      if (waiting) memory_waiters_.fetch_sub(1);
+      return std::move(attempt.plan);
+    }
+    undo(attempt);
+    if (outcome.code() != StatusCode::kBusy) break;
+    if (!waiting) {
+      // From here on a release wakes this thread; one that came before is seen by looking again.
+      waiting = true;
+      memory_waiters_.fetch_add(1);
+      waits_.fetch_add(1, std::memory_order_relaxed);
+      continue;
+    }
+    in_time = memory_changed_.wait_until(plan_mutex_, deadline);
+  }
+  if (waiting) memory_waiters_.fetch_sub(1);
+  return outcome;
+}
+
+Status Residency::try_plan(Claim& claim, Attempt& attempt) {
+  const DeviceMemory& memory = memories_[claim.device];
+  const std::string& name = memory.device->info().name;
+  if (!memory.failure.is_ok()) return memory.failure;
+  if (memory.store == nullptr) {
+    return Status(StatusCode::kOutOfDeviceMemory, "the pool may use no memory of it: raise its limit")
+        .with_device(name);
+  }
+  VMEM_RETURN_IF_ERROR(memory.store->uses_windows() ? list_windowed(claim, attempt) : list_extents(claim, attempt));
+  for (const Arriving& frame : attempt.plan.frames) attempt.plan.needed_bytes += frame.bytes;
+  if (attempt.claim_bytes > memory.usable_bytes()) {
+    return Status(memory.device->info().tier == Tier::kHost ? StatusCode::kOutOfHostMemory
+                                                            : StatusCode::kOutOfDeviceMemory,
+                  format("{} asked at once, {} can be used (limit {}, {} kept spare): acquire less at a time",
+                         format_bytes(attempt.claim_bytes), format_bytes(memory.usable_bytes()),
+                         format_bytes(memory.store->limit_bytes()), format_bytes(memory.store->spare_bytes())))
+        .with_device(name);
+  }
+  return reserve(claim, attempt);
+}
+
+std::size_t Residency::frame_bytes(const DeviceMemory& memory, const Block& block) const {
+  return align_up(block.bytes(), memory.store->granularity());
+}
+
+void Residency::mark_moving(Block& block, Plan& plan) {
+  block.mutex.assert_held();
+  block.moving = true;
+  plan.moving.push_back(&block);
+}
+
+// Looks at a piece's block: kBusy while another plan has it; marks it as this plan's.
+Status Residency::inspect(Claim& claim, Piece& piece, Attempt& attempt, bool& has_instance) {
+  Block& block = *piece.block;
+  MutexLock lock(block.mutex);
+  if (block.moving && !contains(attempt.plan.moving, &block)) return blocked_by_plan();
+  if (block.lost.overlaps(piece.needed_head) || block.lost.overlaps(piece.needed_tail)) {
+    return {
+        StatusCode::kDataLost,
+        format("pages of the range at {:#x} were on a device that failed, and nowhere else: write_discard makes them "
+               "usable again",
+               block.region().address() + block.index() * block.region().block_bytes())};
+  }
+  has_instance = block.find(claim.device) != nullptr;
+  if (!block.moving) mark_moving(block, attempt.plan);
+  return {};
+}
+
+Status Residency::list_windowed(Claim& claim, Attempt& attempt) {
+  const DeviceMemory& memory = memories_[claim.device];
+  const Block* previous = nullptr;
+  for (Piece& piece : claim.pieces) {
+    const std::size_t bytes = frame_bytes(memory, *piece.block);
+    if (piece.block != previous) attempt.claim_bytes += bytes;
+    bool has_instance = true;
+    if (!piece.resident) VMEM_RETURN_IF_ERROR(inspect(claim, piece, attempt, has_instance));
+    const auto& frames = attempt.plan.frames;
+    const bool listed = !frames.empty() && frames.back().region == &piece.block->region() &&
+                        frames.back().first_block == piece.block->index();
+    if (!has_instance && !listed) {
+      attempt.plan.frames.push_back({&piece.block->region(), piece.block->index(), 1, bytes});
+    }
+    previous = piece.block;
+  }
+  return {};
+}
+
+// Without windows: ranges that share a block become one run of blocks; a run that does not lie in one span gets a new
+// one.
+Status Residency::list_extents(Claim& claim, Attempt& attempt) {
+  const DeviceMemory& memory = memories_[claim.device];
+  for (std::size_t i = 0; i < claim.ranges.size();) {
+    Region& region = *claim.ranges[i].region;
+    const std::uint32_t first_piece = claim.ranges[i].first_piece;
+    std::uint32_t end_piece = first_piece;
+    const std::size_t first = claim.pieces[first_piece].block->index();
+    std::size_t last = first;
+    for (; i < claim.ranges.size() && claim.ranges[i].region == &region; ++i) {
+      const ClaimRange& range = claim.ranges[i];
+      if (end_piece != first_piece && claim.pieces[range.first_piece].block->index() > last) break;
+      end_piece = range.first_piece + range.num_pieces;
+      last = std::max(last, claim.pieces[end_piece - 1].block->index());
+    }
+    const FrameSpan* span = nullptr;
+    bool contiguous = true;
+    for (std::uint32_t p = first_piece; p < end_piece; ++p) {
+      Piece& piece = claim.pieces[p];
+      bool has_instance = false;
+      VMEM_RETURN_IF_ERROR(inspect(claim, piece, attempt, has_instance));
+      MutexLock lock(piece.block->mutex);
+      const Instance* instance = piece.block->find(claim.device);
+      if (p == first_piece) span = instance == nullptr ? nullptr : instance->span;
+      contiguous &= instance != nullptr && instance->span == span;
+    }
+    const std::size_t bytes =
+        (last - first) * region.block_bytes() + frame_bytes(memory, *claim.pieces[end_piece - 1].block);
+    attempt.claim_bytes += bytes;
+    if (contiguous) continue;
+    for (std::uint32_t p = first_piece; p < end_piece; ++p) {
+      Piece& piece = claim.pieces[p];
+      MutexLock lock(piece.block->mutex);
+      Instance* instance = piece.block->find(claim.device);
+      if (piece.pinned) --instance->num_holds;
+      piece.pinned = false;
+      piece.resident = false;
+      if (instance != nullptr && instance->is_held()) {
+        return {StatusCode::kBusy,
+                "the range overlaps an extent that another acquire holds, and does not lie inside it"};
+      }
+    }
+    attempt.plan.frames.push_back({&region, first, last - first + 1, bytes});
+  }
+  return {};
+}
+
+Status Residency::reserve(Claim& claim, Attempt& attempt) {
+  DeviceMemory& memory = memories_[claim.device];
+  Plan& plan = attempt.plan;
+  if (plan.needed_bytes == 0) return {};
+  const std::size_t available = memory.store->available_bytes();
+  const std::size_t at_once = attempt.evict_all ? 0 : std::min(available, plan.needed_bytes);
+  if (at_once != 0) {
+    VMEM_RETURN_IF_ERROR(memory.store->reserve(at_once));
+    plan.reserved_bytes = at_once;
+  }
+  if (at_once == plan.needed_bytes) return {};
+  // What is used of the spare has to come back as well.
+  const FrameStore::Figures figures = memory.store->figures();
+  const std::size_t in_use = figures.used_bytes + figures.reserved_bytes;
+  const std::size_t over = in_use > memory.usable_bytes() ? in_use - memory.usable_bytes() : 0;
+  return choose_victims(claim, attempt, plan.needed_bytes - at_once + over);
+}
+
+Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t shortfall) {
+  const DeviceMemory& memory = memories_[claim.device];
+  std::vector<EvictionCandidate> figures;
+  const std::vector<FrameSpan*> spans = candidates(claim.device, figures);
+  std::size_t freed = 0;
+  std::vector<bool> tried(spans.size());
+  // The policy names as many as suffice; where some of them can't leave, it is asked for all the rest.
+  for (const std::size_t wanted : {shortfall, std::numeric_limits<std::size_t>::max()}) {
+    for (const std::size_t index : policy_.choose(figures, attempt.evict_all ? SIZE_MAX : wanted)) {
+      if (freed >= shortfall && !attempt.evict_all) break;
+      if (tried[index]) continue;
+      tried[index] = true;
+      if (claim_victim(*spans[index], attempt)) freed += spans[index]->frame.bytes();
+    }
+    if (freed >= shortfall) return {};
+  }
+  // Last, memory of the claim's own blocks that does not lie where it must (extents): it leaves and comes back.
+  for (std::size_t i = 0; i < claim.pieces.size() && !memory.store->uses_windows(); ++i) {
+    Block& block = *claim.pieces[i].block;
+    FrameSpan* span = nullptr;
+    {
+      MutexLock lock(block.mutex);
+      const Instance* instance = block.find(claim.device);
+      if (instance != nullptr && !claim.pieces[i].pinned) span = instance->span;
+    }
+    if (span != nullptr && claim_victim(*span, attempt)) freed += span->frame.bytes();
+    if (freed >= shortfall) return {};
+  }
+  const std::string& name = memory.device->info().name;
+  if (attempt.no_room && active_plans_ == 0 && !is_held_by_others(claim)) {
+    return Status(
+               StatusCode::kOutOfHostMemory,
+               format("{} must leave to make room, and no other device has room for it: free buffers or raise a limit",
+                      format_bytes(shortfall - freed)))
+        .with_device(name);
+  }
+  return Status(StatusCode::kBusy, format("{} asked, {} of the memory is held by other acquires beyond the deadline",
+                                          format_bytes(attempt.plan.needed_bytes), format_bytes(shortfall - freed)))
+      .with_device(name);
+}
+
+// True if a grant other than this claim's, or a pin, keeps memory of the claim's device.
+bool Residency::is_held_by_others(const Claim& claim) {
+  for (const auto& span : memories_[claim.device].spans) {
+    for (std::size_t i = 0; i < span->num_blocks; ++i) {
+      Block* block = span->region->find_block(span->first_block + i);
+      if (block == nullptr) continue;
+      MutexLock lock(block->mutex);
+      if (!block->pins.empty()) return true;
+      for (const vmem::Hold& hold : block->holds) {
+        if (hold.owner != &claim && hold.device == claim.device) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::vector<FrameSpan*> Residency::candidates(DeviceIndex device, std::vector<EvictionCandidate>& figures) {
+  std::vector<FrameSpan*> spans;
+  for (const auto& span : memories_[device].spans) {
+    EvictionCandidate candidate;
+    if (!inspect_candidate(*span, candidate)) continue;
+    spans.push_back(span.get());
+    figures.push_back(candidate);
+  }
+  return spans;
+}
+
+bool Residency::inspect_candidate(FrameSpan& span, EvictionCandidate& figures) {
+  figures.bytes = span.frame.bytes();
+  figures.clean = true;
+  for (std::size_t i = 0; i < span.num_blocks; ++i) {
+    Block* block = span.region->find_block(span.first_block + i);
+    if (block == nullptr) continue;
+    MutexLock lock(block->mutex);
+    const Instance* instance = block->find(span.device);
+    if (instance == nullptr || instance->span != &span) continue;
+    if (instance->is_held() || block->moving || block->retired) return false;
+    figures.last_use = std::max(figures.last_use, block->last_use.load(std::memory_order_relaxed));
+    figures.clean &= instance->arriving.empty() && block->is_redundant(*instance);
+  }
+  return true;
+}
+
+// Marks every block of the span as leaving and finds a place for those that need one; nothing is changed on failure.
+bool Residency::claim_victim(FrameSpan& span, Attempt& attempt) {
+  Eviction eviction{&span, {}};
+  std::vector<std::size_t> need_room;
+  bool possible = true;
+  std::size_t marked = attempt.plan.moving.size();
+  for (std::size_t i = 0; i < span.num_blocks && possible; ++i) {
+    Block* block = span.region->find_block(span.first_block + i);
+    if (block == nullptr) continue;
+    MutexLock lock(block->mutex);
+    Instance* instance = block->find(span.device);
+    if (instance == nullptr || instance->span != &span) continue;
+    const bool ours = contains(attempt.plan.moving, block);
+    possible = !instance->is_held() && !block->retired && (!block->moving || ours);
+    if (!possible) break;
+    block->settle({0, block->num_pages()});
+    instance->leaving = true;
+    if (!ours) mark_moving(*block, attempt.plan);
+    const bool settled = instance->arriving.empty() && block->pending_commits.empty();
+    if (!settled || !block->give_up(*instance).none()) need_room.push_back(eviction.departures.size());
+    eviction.departures.push_back({block, span.device, 0});
+  }
+  for (std::size_t i = 0; i < need_room.size() && possible; ++i) {
+    Departure& departure = eviction.departures[need_room[i]];
+    const auto room = find_room(*departure.block, span.device, attempt);
+    possible = room.has_value();
+    if (room) departure = *room;
+  }
+  attempt.plan.evictions.push_back(std::move(eviction));
+  if (possible) return true;
+  Attempt part{{}, attempt.excluded};
+  part.plan.evictions.push_back(std::move(attempt.plan.evictions.back()));
+  attempt.plan.evictions.pop_back();
+  part.plan.moving.assign(attempt.plan.moving.begin() + static_cast<std::ptrdiff_t>(marked), attempt.plan.moving.end());
+  attempt.plan.moving.resize(marked);
+  undo(part);
+  return false;
+}
+
+std::optional<Departure> Residency::find_room(Block& block, DeviceIndex from, Attempt& attempt) {
+  const auto ranked = rank_destinations(block.region(), from, block.bytes(), attempt);
+  {
+    MutexLock lock(block.mutex);
+    for (const DeviceIndex device : ranked) {
+      if (block.find(device) != nullptr) return Departure{&block, device, 0};
+    }
+  }
+  for (const DeviceIndex device : ranked) {
+    const std::size_t bytes = frame_bytes(memories_[device], block);
+    if (memories_[device].store->reserve(bytes)) return Departure{&block, device, bytes};
+  }
+  for (const DeviceIndex device : ranked) {
+    const std::size_t bytes = frame_bytes(memories_[device], block);
+    if (reclaim(device, bytes) && memories_[device].store->reserve(bytes)) {
+      return Departure{&block, device, bytes};
+    }
+  }
+  for (const DeviceIndex device : ranked) {
+    const std::size_t bytes = frame_bytes(memories_[device], block);
+    if (memories_[device].store->reserve(bytes, FrameStore::SpareUse::kAllowed))
+      return Departure{&block, device, bytes};
+  }
+  attempt.no_room = true;
+  return std::nullopt;
+}
+
+std::vector<DeviceIndex> Residency::rank_destinations(const Region& region, DeviceIndex from, std::size_t bytes,
+                                                      const Attempt& attempt) const {
+  std::vector<PlacementCandidate> with_room;
+  std::vector<PlacementCandidate> full;
+  for (const DeviceMemory& memory : memories_) {
+    if (memory.index == from || !memory.is_usable() || attempt.excluded[memory.index]) continue;
+    const auto route = topology_.route(from, memory.index, bytes);
+    if (!route) continue;
+    PlacementCandidate candidate;
+    candidate.device = memory.index;
+    candidate.tier = memory.device->info().tier;
+    candidate.free_bytes = memory.store->available_bytes();
+    candidate.limit_bytes = memory.store->limit_bytes();
+    candidate.latency_seconds = std::chrono::duration<double>(route->latency).count();
+    candidate.seconds_per_byte = route->bytes_per_second > 0 ? 1.0 / route->bytes_per_second : 0;
+    if (candidate.free_bytes >= bytes) {
+      with_room.push_back(candidate);
+    } else {
+      candidate.free_bytes = candidate.limit_bytes;  // what it could have
+      full.push_back(candidate);
+    }
+  }
+  std::vector<DeviceIndex> ranked = rank_targets({bytes, 0}, with_room, options_.placement);
+  const auto rest = rank_targets({bytes, 0}, full, options_.placement);
+  ranked.insert(ranked.end(), rest.begin(), rest.end());
+  if (const auto preferred = region.preferred()) {
+    std::stable_partition(ranked.begin(), ranked.end(), [&](DeviceIndex device) { return device == *preferred; });
+  }
+  return ranked;
+}
+
+// Drops copies that others have as well until so many bytes can be reserved; moves nothing.
+bool Residency::reclaim(DeviceIndex device, std::size_t bytes) {
+  DeviceMemory& memory = memories_[device];
+  for (std::size_t i = memory.spans.size(); i-- > 0 && memory.store->available_bytes() < bytes;) {
+    if (i < memory.spans.size()) drop_if_idle(*memory.spans[i]);
+  }
+  return memory.store->available_bytes() >= bytes;
+}
+
+bool Residency::drop_if_idle(FrameSpan& span) {
+  std::vector<Block*> leaving;
+  bool idle = true;
+  for (std::size_t i = 0; i < span.num_blocks && idle; ++i) {
+    Block* block = span.region->find_block(span.first_block + i);
+    if (block == nullptr) continue;
+    MutexLock lock(block->mutex);
+    Instance* instance = block->find(span.device);
+    if (instance == nullptr || instance->span != &span) continue;
+    block->settle({0, block->num_pages()});
+    idle = !instance->is_held() && !block->moving && !block->retired && instance->arriving.empty() &&
+           block->pending_commits.empty() && block->uses.empty() && block->is_redundant(*instance);
+    if (!idle) break;
+    instance->leaving = true;
+    leaving.push_back(block);
+  }
+  for (Block* block : leaving) {
+    MutexLock lock(block->mutex);
+    const auto instance = std::find_if(block->instances.begin(), block->instances.end(),
+                                       [&](const Instance& candidate) { return candidate.span == &span; });
+    // Looked at again: the block was let go of in between, and another copy may have become stale.
+    idle = idle && block->is_redundant(*instance);
+    if (!idle) {
+      instance->leaving = false;
+      continue;
+    }
+    block->give_up(*instance);
+    remove_instance(*block, span);
+  }
+  if (span.num_instances == 0) {
+    memories_[span.device].end_span(span, false);
+    evictions_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+void Residency::undo(Attempt& attempt) {
+  for (const Eviction& eviction : attempt.plan.evictions) {
+    for (const Departure& departure : eviction.departures) {
+      if (departure.reserved_bytes != 0) memories_[departure.to].store->unreserve(departure.reserved_bytes);
+      MutexLock lock(departure.block->mutex);
+      for (Instance& instance : departure.block->instances) {
+        if (instance.span == eviction.span) instance.leaving = false;
+      }
+    }
+  }
+  for (Block* block : attempt.plan.moving) {
+    MutexLock lock(block->mutex);
+    block->moving = false;
+    block->changed.notify_all();
+  }
+  if (attempt.plan.reserved_bytes != 0) memories_[attempt.plan.device].store->unreserve(attempt.plan.reserved_bytes);
+}
+
+}  // namespace vmem

@@ -1,0 +1,195 @@
+// The block table: who holds what, where every page is, and what must move. It decides and keeps the books; it moves no
+// byte itself (runtime/pool runs its plans).
+//
+// LOCK ORDER: the plan lock, then one block's mutex, then a FrameStore's (a leaf). An acquire of resident pages takes
+// only the blocks' mutexes, one after the other; everything that changes where pages are goes through the plan lock.
+#pragma once
+
+#include <vmem/status.hpp>
+#include <vmem/topology.hpp>
+#include <vmem/types.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/residency/access_observer.hpp"
+#include "runtime/residency/block.hpp"
+#include "runtime/residency/claim.hpp"
+#include "runtime/residency/device_memory.hpp"
+#include "runtime/residency/eviction_policy.hpp"
+#include "runtime/residency/plan.hpp"
+#include "runtime/residency/region.hpp"
+#include "runtime/support/thread_annotations.hpp"
+
+namespace vmem {
+
+// Thread contract: every member may be called from any thread; a Claim and its Plan are one thread's at a time.
+class Residency {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  struct Options {
+    std::size_t block_bytes = kDefaultBlockBytes;
+    PlacementStrategy placement = PlacementStrategy::kLocalityFirst;
+    FitStrategy fit = FitStrategy::kBestFit;
+    std::vector<std::uint64_t> limits;  // for each device, bytes; 0: takes no frames
+  };
+  struct Counters {
+    std::uint64_t evictions = 0;
+    std::uint64_t waits = 0;
+  };
+
+  // Devices are in the topology's order. All arguments outlive the residency; `observer` may be null.
+  static Result<std::unique_ptr<Residency>> create(const Topology& topology, const std::vector<Device*>& devices,
+                                                   const Options& options, EvictionPolicy& policy,
+                                                   AccessObserver* observer);
+  // REQUIRES: all regions have been retired.
+  ~Residency();
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+
+  // -- Holds ---------------------------------------------------------------------------------------------------------
+
+  // Registers the claim's holds, block by block in the order of addresses, waiting for conflicting holders until the
+  // deadline (kBusy); on an error none is left. Sets claim.resident, claim.waits and claim.arrivals where all is there.
+  // kInvalidValue where the buffer is being freed; a fault of the pages is told once.
+  // REQUIRES: the regions are kept from being retired (`num_claims`).
+  Status hold(Claim& claim, Deadline deadline);
+  // The same without waiting: false, and no hold is left, where it would have to wait.
+  Result<bool> try_hold(Claim& claim);
+  // Takes a granted claim's holds away. What it wrote is committed if `arrived` (or when what is under way arrives);
+  // `use` remains for later holders to come after. Success, or why what was written is not taken over.
+  Status release(Claim& claim, const std::optional<Event>& use);
+  // Takes the holds of a claim away that was not granted. Nothing is committed.
+  void drop(Claim& claim);
+
+  // -- Plans ---------------------------------------------------------------------------------------------------------
+
+  // Makes a plan for a held claim that is not resident, waiting until the deadline for plans and holders in its way.
+  // `excluded` are devices that nothing is evicted to. Errors: kOutOfDeviceMemory (the claim can't fit at all: at
+  // once), kOutOfHostMemory (nowhere to evict to), kBusy, kDataLost, kDeviceFailed.
+  Result<Plan> plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Deadline deadline);
+  // One block's departure: gives up what others own already, makes room at its destination, answers the copy that is
+  // left (no pages: none). Waits for arrivals on it.
+  Result<Move> begin_departure(const Eviction& eviction, Departure& departure);
+  void commit_departure(const Move& move);
+  // Every block of the span has departed: its memory goes to the plan's reservation.
+  void end_eviction(Plan& plan, Eviction& eviction);
+  // The span stays: it could not leave. Gives the unused reservations of its departures back.
+  void abort_eviction(Eviction& eviction);
+  // Makes the frames of one entry out of the plan's reservation, and the blocks' instances.
+  // Blocks that have an instance elsewhere on the device (without virtual memory) answer a copy each, which
+  // commit_departure takes in; end_relocation then takes the old instance away, or the new one where the copy failed.
+  Result<std::vector<Move>> make_frames(Plan& plan, const Arriving& arriving);
+  void end_relocation(const Move& move, bool copied);
+  // The copies that one piece still needs. Its instance must exist. kDataLost where pages are lost.
+  Result<std::vector<Move>> begin_fetch(Claim& claim, Piece& piece);
+  // The bytes have arrived.
+  void commit_fetch(const Move& move);
+  // The bytes will have arrived with the event.
+  void commit_fetch_later(const Move& move, const Event& event);
+  // All pieces are there: counts them in, marks what is read for the first time. Fills claim.waits and claim.arrivals.
+  // kDeviceFailed, kDataLost where the device failed meanwhile.
+  Status grant(Claim& claim);
+  // Gives reservations that were not used back and lets go of the blocks.
+  void finish(Plan& plan);
+
+  // -- Regions, pins, devices ----------------------------------------------------------------------------------------
+
+  // Frees all memory of the region; kBusy, and nothing changed, if a block is held or pinned. Waits for uses, plans and
+  // arrivals. Afterwards the region may be destroyed once no look-up can find it.
+  Status retire(Region& region);
+  // Makes pages of one block unwritten (for packed buffers). kBusy as above. Waits for uses and arrivals.
+  Status forget(Block& block, PageRange pages, bool zero);
+  // Keeps (or stops keeping) the pages' instances on a device. REQUIRES for pin: the claim is granted.
+  void pin(const Claim& claim);
+  // kInvalidValue if a block of the claim is not pinned on the claim's device.
+  Status unpin(const Claim& claim);
+  // The device takes part no longer: its pages are owned by others from now on, or lost.
+  void fail_device(DeviceIndex device, const Status& status);
+  Status device_status(DeviceIndex device) const;
+
+  // Live holds and pins on the pages.
+  std::uint32_t reference_count(Block& block, PageRange pages) const;
+  // Waits until nothing that overlaps the pages is under way, then takes it in.
+  static void settle(Block& block, PageRange pages);
+  // The device that owns a page, if any.
+  static std::optional<DeviceIndex> owner_of(Block& block, std::uint32_t page);
+
+  const DeviceMemory& memory(DeviceIndex device) const noexcept { return memories_[device]; }
+  std::size_t num_devices() const noexcept { return memories_.size(); }
+  // Spans on the device, and their bytes that are held or pinned now.
+  struct Usage {
+    std::size_t instances = 0;
+    std::size_t pinned_bytes = 0;
+  };
+  Usage usage(DeviceIndex device) const;
+  Counters counters() const noexcept;
+
+ private:
+  struct Attempt;
+
+  Residency(const Topology& topology, const Options& options, EvictionPolicy& policy, AccessObserver* observer);
+
+  // residency.cpp
+  enum class Hold : std::uint8_t { kHeld, kWouldWait };
+  Result<Hold> hold_piece(Claim& claim, Piece& piece, const Deadline* deadline);
+  Result<bool> hold_all(Claim& claim, const Deadline* deadline);
+  Status wait_for_holders(Block& block, const Piece& piece, const Claim& claim, Deadline deadline)
+      VMEM_REQUIRES(block.mutex);
+  bool check_resident(Claim& claim, Piece& piece, Block& block) VMEM_REQUIRES(block.mutex);
+  void check_contiguous(Claim& claim);
+  void observe(const Claim& claim, const Piece& piece) noexcept;
+  void remove_hold(Claim& claim, Piece& piece, Block& block) VMEM_REQUIRES(block.mutex);
+  void wake_memory_waiters() noexcept;
+
+  // planner.cpp
+  Status try_plan(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  Status list_frames(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  Status list_windowed(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  Status list_extents(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  Status inspect(Claim& claim, Piece& piece, Attempt& attempt, bool& has_instance) VMEM_REQUIRES(plan_mutex_);
+  Status reserve(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  Status choose_victims(Claim& claim, Attempt& attempt, std::size_t shortfall) VMEM_REQUIRES(plan_mutex_);
+  std::vector<FrameSpan*> candidates(DeviceIndex device, std::vector<EvictionCandidate>& figures)
+      VMEM_REQUIRES(plan_mutex_);
+  bool inspect_candidate(FrameSpan& span, EvictionCandidate& figures) VMEM_REQUIRES(plan_mutex_);
+  bool is_held_by_others(const Claim& claim) VMEM_REQUIRES(plan_mutex_);
+  bool claim_victim(FrameSpan& span, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  std::optional<Departure> find_room(Block& block, DeviceIndex from, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  std::vector<DeviceIndex> rank_destinations(const Region& region, DeviceIndex from, std::size_t bytes,
+                                             const Attempt& attempt) const VMEM_REQUIRES(plan_mutex_);
+  bool reclaim(DeviceIndex device, std::size_t bytes) VMEM_REQUIRES(plan_mutex_);
+  bool drop_if_idle(FrameSpan& span) VMEM_REQUIRES(plan_mutex_);
+  void undo(Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  void mark_moving(Block& block, Plan& plan) VMEM_REQUIRES(plan_mutex_);
+  std::size_t frame_bytes(const DeviceMemory& memory, const Block& block) const;
+
+  // plan_steps.cpp
+  Status make_departure_instance(Departure& departure);
+  void add_instance(Block& block, FrameSpan& span) VMEM_REQUIRES(block.mutex);
+  void remove_instance(Block& block, const FrameSpan& span) VMEM_REQUIRES(block.mutex);
+  void release_memory(Region& region) VMEM_REQUIRES(plan_mutex_);
+
+  const Topology& topology_;
+  const Options options_;
+  EvictionPolicy& policy_;
+  AccessObserver* const observer_;
+  std::deque<DeviceMemory> memories_;  // what is not a device's store is guarded by plan_mutex_
+  std::atomic<std::uint64_t> epoch_{1};
+  std::atomic<std::uint64_t> evictions_{0};
+  std::atomic<std::uint64_t> waits_{0};
+
+  mutable Mutex plan_mutex_;
+  CondVar memory_changed_;  // a plan ended, or a hold that kept memory
+  std::atomic<std::uint32_t> memory_waiters_{0};
+  std::size_t active_plans_ VMEM_GUARDED_BY(plan_mutex_) = 0;
+};
+
+}  // namespace vmem

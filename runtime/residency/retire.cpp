@@ -1,0 +1,135 @@
+// Pins, and how regions, packed buffers and devices end.
+#include <algorithm>
+
+#include "runtime/residency/residency.hpp"
+#include "runtime/support/check.hpp"
+#include "runtime/support/format.hpp"
+
+namespace vmem {
+namespace {
+
+Status busy() { return {StatusCode::kBusy, "the buffer is acquired or pinned: release it first"}; }
+
+// Waits until no plan moves the block and nothing that overlaps the pages is under way or in use.
+void wait_until_idle(Block& block, PageRange pages, bool for_plans) {
+  MutexLock lock(block.mutex);
+  for (;;) {
+    while (for_plans && block.moving) block.changed.wait(block.mutex);
+    std::vector<Event> events;
+    if (!block.settle(pages)) {
+      if (auto arrival = block.next_arrival(pages)) events.push_back(std::move(*arrival));
+    }
+    block.collect_uses(pages, true, 0, Stream(), events);
+    if (events.empty()) return;
+    lock.unlock();
+    for (const Event& event : events) static_cast<void>(event.wait());  // how it ended no longer matters
+    lock.lock();
+  }
+}
+
+}  // namespace
+
+Status Residency::retire(Region& region) {
+  if (region.num_claims.load() != 0) return busy();
+  std::vector<Block*> retired;
+  bool idle = true;
+  region.for_each_block([&](Block& block) {
+    MutexLock lock(block.mutex);
+    idle = idle && block.holds.empty() && block.pins.empty() && block.num_waiters == 0;
+    if (!idle) return;
+    block.retired = true;
+    retired.push_back(&block);
+  });
+  if (!idle) {
+    for (Block* block : retired) {
+      MutexLock lock(block->mutex);
+      block->retired = false;
+    }
+    return busy();
+  }
+  for (Block* block : retired) wait_until_idle(*block, {0, block->num_pages()}, true);
+  MutexLock lock(plan_mutex_);
+  release_memory(region);
+  memory_changed_.notify_all();
+  return {};
+}
+
+void Residency::release_memory(Region& region) {
+  region.for_each_block([&](Block& block) {
+    plan_mutex_.assert_held();
+    MutexLock lock(block.mutex);
+    while (!block.instances.empty()) {
+      FrameSpan& span = *block.instances.back().span;
+      remove_instance(block, span);
+      if (span.num_instances == 0) memories_[span.device].end_span(span, false);
+    }
+  });
+}
+
+Status Residency::forget(Block& block, PageRange pages, bool zero) {
+  {
+    MutexLock lock(block.mutex);
+    const auto overlaps = [&](const auto& user) { return user.pages.overlaps(pages); };
+    if (std::any_of(block.holds.begin(), block.holds.end(), overlaps) ||
+        std::any_of(block.pins.begin(), block.pins.end(), overlaps)) {
+      return busy();
+    }
+  }
+  wait_until_idle(block, pages, false);
+  MutexLock lock(block.mutex);
+  block.forget(pages, zero);
+  return {};
+}
+
+void Residency::pin(const Claim& claim) {
+  for (const Piece& piece : claim.pieces) {
+    MutexLock lock(piece.block->mutex);
+    piece.block->pins.push_back({piece.pages, claim.device});
+    ++piece.block->find(claim.device)->num_pins;
+  }
+}
+
+Status Residency::unpin(const Claim& claim) {
+  for (const Piece& piece : claim.pieces) {
+    Block& block = *piece.block;
+    MutexLock lock(block.mutex);
+    const auto pin = std::find_if(block.pins.begin(), block.pins.end(), [&](const Pin& candidate) {
+      return candidate.device == claim.device && candidate.pages == piece.pages;
+    });
+    if (pin == block.pins.end()) {
+      return Status(StatusCode::kInvalidValue, "the range is not pinned there: unpin the range that was pinned")
+          .with_device(memories_[claim.device].device->info().name);
+    }
+    block.pins.erase(pin);
+    --block.find(claim.device)->num_pins;
+  }
+  wake_memory_waiters();
+  return {};
+}
+
+void Residency::fail_device(DeviceIndex device, const Status& status) {
+  MutexLock lock(plan_mutex_);
+  DeviceMemory& memory = memories_[device];
+  if (memory.failed.load()) return;
+  memory.failure = Status(StatusCode::kDeviceFailed, format("it failed: {}", status.to_string()))
+                       .with_device(memory.device->info().name)
+                       .with_driver(status.driver_code(), std::string(status.driver_name()));
+  memory.failed.store(true);
+  for (const auto& span : memory.spans) {
+    for (std::size_t i = 0; i < span->num_blocks; ++i) {
+      Block* block = span->region->find_block(span->first_block + i);
+      if (block == nullptr) continue;
+      MutexLock block_lock(block->mutex);
+      for (Instance& instance : block->instances) {
+        if (instance.span != span.get()) continue;
+        block->lost |= block->give_up(instance);
+        instance.valid = PageMask(block->num_pages());
+        instance.dirty = PageMask(block->num_pages());
+        instance.arriving.clear();
+      }
+    }
+  }
+  memory_changed_.notify_all();
+}
+
+}  // namespace vmem

@@ -1,0 +1,72 @@
+// Short read sections that cost two uncontended atomic operations, and a wait for those that may still see what was
+// taken away: what lets a look-up use a record without a lock while another thread frees it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+#include "runtime/support/thread_annotations.hpp"
+
+namespace vmem {
+
+// STRUCTURE: counters of readers in stripes (a cache line each, a thread keeps to its own), twice: for even and odd
+// epochs.
+//
+// CONCURRENCY: a reader counts itself in at the epoch's parity and looks again: if the epoch has moved on, it starts
+// over. A writer that has unpublished a record moves the epoch on and waits until the old parity's counters are zero:
+// whoever comes later counts at the other parity, and can't find the record any more. All accesses that decide are
+// sequentially consistent. Writers are one at a time.
+class ReadSections {
+  struct alignas(128) Stripe {
+    std::array<std::atomic<std::uint64_t>, 2> readers{};
+  };
+
+ public:
+  // Must be short: no waiting inside, and no wait_for_readers.
+  class Reader {
+   public:
+    explicit Reader(ReadSections& sections) noexcept {
+      Stripe& stripe = sections.stripes_[stripe_of_thread()];
+      for (;;) {
+        const auto parity = sections.epoch_.load(std::memory_order_relaxed) & 1U;
+        counter_ = &stripe.readers[parity];
+        counter_->fetch_add(1);
+        if ((sections.epoch_.load() & 1U) == parity) return;
+        counter_->fetch_sub(1);
+      }
+    }
+    ~Reader() { counter_->fetch_sub(1, std::memory_order_release); }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+   private:
+    std::atomic<std::uint64_t>* counter_;
+  };
+
+  // Returns when every reader that began before the call has ended.
+  void wait_for_readers() VMEM_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    const auto parity = epoch_.fetch_add(1) & 1U;
+    for (Stripe& stripe : stripes_) {
+      while (stripe.readers[parity].load() != 0) std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kStripes = 16;
+
+  static std::size_t stripe_of_thread() noexcept {
+    static std::atomic<std::size_t> next{0};
+    thread_local const std::size_t stripe = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
+    return stripe;
+  }
+
+  std::atomic<std::uint64_t> epoch_{0};
+  std::array<Stripe, kStripes> stripes_{};
+  Mutex mutex_;
+};
+
+}  // namespace vmem
