@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,8 +34,11 @@ Status check(const SimulatedDevice& device, const std::string& name) {
   if (device.caps.has(DeviceCap::kKernels) && device.wave_width != 32 && device.wave_width != 64) {
     return config_error(name, "its wave width must be 32 or 64");
   }
-  const bool positive = device.bandwidth_in > 0 && device.bandwidth_out > 0 && device.bandwidth_peer > 0;
-  if (device.enforce_links && !positive) return config_error(name, "its bandwidths must be more than 0");
+  for (const double rate : {device.bandwidth_in, device.bandwidth_out, device.bandwidth_peer}) {
+    if (device.enforce_links && !(std::isfinite(rate) && rate > 0)) {
+      return config_error(name, "its bandwidths must be finite and more than 0");
+    }
+  }
   if (device.latency.count() < 0) return config_error(name, "its latency must not be negative");
   return {};
 }

@@ -252,7 +252,7 @@ Status MemoryDevice::run_transfer(WorkContext& context, const Transfer& transfer
     // Bytes appear as late as the link allows, so that who reads too early sees the old ones. The copy itself takes
     // time too and begins that much earlier.
     const std::chrono::duration<double> copying(static_cast<double>(transfer.bytes) / copy_rate_.load());
-    context.sleep_until(arrives - std::chrono::duration_cast<TimePoint::duration>(copying));
+    VMEM_RETURN_IF_ERROR(context.sleep_until(arrives - std::chrono::duration_cast<TimePoint::duration>(copying)));
   }
   const TimePoint started = TimePoint::clock::now();
   {
@@ -266,8 +266,7 @@ Status MemoryDevice::run_transfer(WorkContext& context, const Transfer& transfer
   if (!transfer.link) return {};
   const std::chrono::duration<double> took(TimePoint::clock::now() - started);
   if (took.count() > 0) copy_rate_ = (3 * copy_rate_ + static_cast<double>(transfer.bytes) / took.count()) / 4;
-  context.sleep_until(arrives);
-  return {};
+  return context.sleep_until(arrives);
 }
 
 Result<Event> MemoryDevice::fill(void* destination, std::uint8_t value, std::size_t bytes, Stream stream) {

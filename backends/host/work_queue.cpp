@@ -24,13 +24,14 @@ struct Wakeup {
 
 }  // namespace
 
-void WorkContext::sleep_until(TimePoint time) {
+Status WorkContext::sleep_until(TimePoint time) {
   if (queue_ == nullptr) {
     std::this_thread::sleep_until(time);
-    return;
+    return {};
   }
   MutexLock lock(queue_->mutex_);
   while (!queue_->failure_ && TimePoint::clock::now() < time) queue_->changed_.wait_until(queue_->mutex_, time);
+  return queue_->failure_.value_or(Status());
 }
 
 Status WorkContext::wait_for(const std::shared_ptr<Completion>& event) {

@@ -38,8 +38,8 @@ class WorkContext {
   TimePoint finished_at;  // set by a task whose end is not the moment it returns
   bool timed = false;     // finished_at counts
 
-  // Both are cut short when the queue stops.
-  void sleep_until(TimePoint time);
+  // Each answers with the device's failure where that comes first.
+  Status sleep_until(TimePoint time);
   // Success when the event is over, well or not.
   Status wait_for(const std::shared_ptr<Completion>& event);
   // Until faults are cleared: kTimeout, or the device's failure.
