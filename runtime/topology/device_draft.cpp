@@ -180,6 +180,8 @@ Status DeviceDrafter::split(const DeviceDraft& whole, const DeviceCorrection& co
     info.name = card.name + '/' + part.name;
     // Part of the identity: measurements and pools tell the parts apart by it.
     info.partition = card.partition.empty() ? part.name : card.partition + '/' + part.name;
+    // Parts stand for cards that can't see each other; the runtime gives them no peer access to others either.
+    info.caps = card.caps.without(DeviceCap::kPeerCopy);
     info.total_bytes = part.capacity_bytes;
     draft.device.limit_bytes = part.capacity_bytes;
     drafts_.push_back(std::move(draft));

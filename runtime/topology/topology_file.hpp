@@ -15,7 +15,7 @@
 
 namespace vmem {
 
-// One of the logical devices that a card is split into.
+// One of the logical devices that a card is split into. It has no peers.
 struct DevicePart {
   std::string name;  // the logical device is "DEVICE/name"
   std::uint64_t capacity_bytes = 0;

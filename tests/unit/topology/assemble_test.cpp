@@ -214,7 +214,7 @@ TEST_F(AssembleTest, HidesDevicesWithTheirLinks) {
   EXPECT_EQ(assembled.topology.links().size(), 4U);
 }
 
-TEST_F(AssembleTest, SplitsACardIntoDevicesWithoutPeerAccessBetweenThem) {
+TEST_F(AssembleTest, SplitsACardIntoDevicesWithoutPeerAccess) {
   const auto assembled = good(R"({"version": 1, "devices": [{"device": "cuda:0", "split": [
     {"name": "train", "capacity": "12GiB"}, {"capacity": "4GiB"}]}]})");
   const Topology& topology = assembled.topology;
@@ -225,7 +225,10 @@ TEST_F(AssembleTest, SplitsACardIntoDevicesWithoutPeerAccessBetweenThem) {
   EXPECT_EQ(device(topology, "cuda:0/1").info.partition, "1");
   EXPECT_EQ(device(topology, "cuda:0/1").card, device(topology, "cuda:0/train").card);
   EXPECT_EQ(link(topology, "cuda:0/train", "cuda:0/1"), nullptr);
-  EXPECT_NE(link(topology, "cuda:0/train", "cuda:1"), nullptr);
+  EXPECT_EQ(link(topology, "cuda:0/train", "cuda:1"), nullptr);
+  EXPECT_EQ(link(topology, "cuda:1", "cuda:0/train"), nullptr);
+  EXPECT_FALSE(device(topology, "cuda:0/train").info.caps.has(DeviceCap::kPeerCopy));
+  EXPECT_TRUE(device(topology, "cuda:1").info.caps.has(DeviceCap::kPeerCopy));
   const auto route = topology.route(0, 1, 1_MiB);
   ASSERT_TRUE(route);
   EXPECT_EQ(route->devices.size(), 3U);
