@@ -117,7 +117,7 @@ typedef struct vmemRuntimeOptions_t {
 
 /**
  * Opens the machine. `options` may be NULL. A backend that can't be used is absent and no error (vmemGetAbsentBackend).
- * Errors: vmemErrorConfig, vmemErrorNotFound (the topology file), vmemErrorOutOfHostMemory.
+ * Errors: vmemErrorConfig (an option, the environment, the topology file), vmemErrorOutOfHostMemory.
  */
 VMEM_API vmemStatus_t vmemRuntimeCreate(vmemRuntime_t* runtime, const vmemRuntimeOptions_t* options);
 /** Closes it. vmemErrorBusy while it has pools: then nothing happens. */

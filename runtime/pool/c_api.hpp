@@ -7,6 +7,9 @@
 #include <vmem/pool.hpp>
 #include <vmem/runtime.hpp>
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -42,12 +45,16 @@ struct vmemAcquired_st {
   vmem::Acquired acquired;
 };
 
+// Events and prefetches may outlive their pool and runtime, so they know themselves which process they belong to:
+// nobody would complete them in a fork of it.
 struct vmemEvent_st {
   std::vector<vmem::Event> events;  // the copy is done when all are
+  pid_t process = ::getpid();
 };
 
 struct vmemPrefetch_st {
   vmem::Prefetch prefetch;
+  pid_t process = ::getpid();
 };
 
 namespace vmem {
@@ -76,6 +83,8 @@ Status need(const void* argument, const char* name);
 Status use(vmemRuntime_t runtime);
 Status use(vmemDevice_t device);
 Status use(vmemPool_t pool);
+Status use(vmemEvent_t event);
+Status use(vmemPrefetch_t prefetch);
 // A device for a call on a pool: kInvalidValue for one of another runtime.
 Status use(vmemPool_t pool, vmemDevice_t device);
 

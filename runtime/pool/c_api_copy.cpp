@@ -201,7 +201,7 @@ vmemStatus_t vmemEventQuery(vmemEvent_t event, int* done) {
   return c_call([&] {
     VMEM_RETURN_IF_ERROR(need(done, "done"));
     *done = 0;
-    VMEM_RETURN_IF_ERROR(need(event, "event"));
+    VMEM_RETURN_IF_ERROR(use(event));
     const auto& events = event->events;
     *done = std::all_of(events.begin(), events.end(), [](const vmem::Event& part) { return part.is_done(); }) ? 1 : 0;
     return Status();
@@ -210,7 +210,7 @@ vmemStatus_t vmemEventQuery(vmemEvent_t event, int* done) {
 
 vmemStatus_t vmemEventSynchronize(vmemEvent_t event) {
   return c_call([&] {
-    VMEM_RETURN_IF_ERROR(need(event, "event"));
+    VMEM_RETURN_IF_ERROR(use(event));
     Status first;
     for (const vmem::Event& part : event->events) {
       const Status status = part.wait();

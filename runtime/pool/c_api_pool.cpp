@@ -209,7 +209,7 @@ vmemStatus_t vmemPrefetchQuery(vmemPrefetch_t prefetch, int* done) {
   return c_call([&] {
     VMEM_RETURN_IF_ERROR(need(done, "done"));
     *done = 0;
-    VMEM_RETURN_IF_ERROR(need(prefetch, "prefetch"));
+    VMEM_RETURN_IF_ERROR(use(prefetch));
     *done = prefetch->prefetch.is_done() ? 1 : 0;
     return Status();
   });
@@ -217,14 +217,14 @@ vmemStatus_t vmemPrefetchQuery(vmemPrefetch_t prefetch, int* done) {
 
 vmemStatus_t vmemPrefetchWait(vmemPrefetch_t prefetch) {
   return c_call([&] {
-    VMEM_RETURN_IF_ERROR(need(prefetch, "prefetch"));
+    VMEM_RETURN_IF_ERROR(use(prefetch));
     return prefetch->prefetch.wait();
   });
 }
 
 vmemStatus_t vmemPrefetchCancel(vmemPrefetch_t prefetch) {
   return c_call([&] {
-    VMEM_RETURN_IF_ERROR(need(prefetch, "prefetch"));
+    VMEM_RETURN_IF_ERROR(use(prefetch));
     prefetch->prefetch.cancel();
     return Status();
   });

@@ -73,12 +73,19 @@ Status need(const void* argument, const char* name) {
   return Status(StatusCode::kInvalidValue, format("argument '{}' is NULL", name));
 }
 
-Status use(vmemRuntime_t runtime) {
-  VMEM_RETURN_IF_ERROR(need(runtime, "runtime"));
-  if (!runtime->fork.in_child()) return Status();
+namespace {
+
+Status forked() {
   return Status(StatusCode::kDeviceFailed,
                 "this process is a fork of the one that opened the runtime, and devices don't survive fork; open a "
                 "runtime of its own in the child, best after exec");
+}
+
+}  // namespace
+
+Status use(vmemRuntime_t runtime) {
+  VMEM_RETURN_IF_ERROR(need(runtime, "runtime"));
+  return runtime->fork.in_child() ? forked() : Status();
 }
 
 Status use(vmemDevice_t device) {
@@ -89,6 +96,16 @@ Status use(vmemDevice_t device) {
 Status use(vmemPool_t pool) {
   VMEM_RETURN_IF_ERROR(need(pool, "pool"));
   return use(pool->runtime);
+}
+
+Status use(vmemEvent_t event) {
+  VMEM_RETURN_IF_ERROR(need(event, "event"));
+  return event->process == ::getpid() ? Status() : forked();
+}
+
+Status use(vmemPrefetch_t prefetch) {
+  VMEM_RETURN_IF_ERROR(need(prefetch, "prefetch"));
+  return prefetch->process == ::getpid() ? Status() : forked();
 }
 
 Status use(vmemPool_t pool, vmemDevice_t device) {

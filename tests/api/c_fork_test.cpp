@@ -17,6 +17,10 @@ TEST_F(CForkTest, AChildGetsAnErrorAndMayTakeEverythingDown) {
   vmemAcquired_t acquired = nullptr;
   void* pointer = nullptr;
   ASSERT_OK(vmemAcquire(pool_, gpu_, VMEM_NO_STREAM, &range, 1, &acquired, &pointer));
+  vmemEvent_t event = nullptr;
+  vmemPrefetch_t prefetch = nullptr;
+  ASSERT_OK(vmemMemcpyAsync(pool_, 0, 0, 0, nullptr, VMEM_NO_STREAM, &event));
+  ASSERT_OK(vmemPrefetchAsync(pool_, address, kMiB, other_gpu_, &prefetch));
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(20);
@@ -31,6 +35,8 @@ TEST_F(CForkTest, AChildGetsAnErrorAndMayTakeEverythingDown) {
     expect(vmemGetStats(pool_, &stats) == vmemErrorDeviceFailed);
     expect(vmemGetDeviceCount(runtime_, &count) == vmemErrorDeviceFailed && count == 0);
     expect(std::string(vmemGetLastErrorMessage()).find("fork") != std::string::npos);
+    expect(vmemEventSynchronize(event) == vmemErrorDeviceFailed);
+    expect(vmemPrefetchWait(prefetch) == vmemErrorDeviceFailed);
     expect(vmemRelease(acquired) == vmemSuccess);
     expect(vmemPoolDestroy(pool_) == vmemSuccess);
     expect(vmemRuntimeDestroy(runtime_) == vmemSuccess);
@@ -41,6 +47,9 @@ TEST_F(CForkTest, AChildGetsAnErrorAndMayTakeEverythingDown) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0) << "checks that failed in the child";
   // The parent's pool has not noticed.
+  EXPECT_OK(vmemEventDestroy(event));
+  EXPECT_OK(vmemPrefetchWait(prefetch));
+  EXPECT_OK(vmemPrefetchDestroy(prefetch));
   EXPECT_OK(vmemRelease(acquired));
   EXPECT_EQ(read(address, kMiB), std::vector<unsigned char>(kMiB, 1));
 }

@@ -69,6 +69,18 @@ TEST_F(LinkMeterTest, ALinkThatFailsGivesBackWhatItTook) {
   EXPECT_TRUE(devices_[2]->deallocate(*all));
 }
 
+TEST_F(LinkMeterTest, ACopyThatNeverEndsIsGivenUp) {
+  Fault fault;
+  fault.kind = Fault::Kind::kHang;
+  fault.call = "copy_from_host";
+  ASSERT_TRUE(devices_[1]->inject(fault));
+  {
+    LinkMeter meter(devices_, 1_MiB, std::chrono::milliseconds(10));
+    EXPECT_EQ(meter.copy(0, 1, 1_MiB).error().code(), StatusCode::kTimeout);
+  }
+  ASSERT_TRUE(devices_[1]->clear_faults());
+}
+
 TEST_F(LinkMeterTest, WithoutRoomThereIsNoFigure) {
   LinkMeter meter(devices_, 16_MiB, std::chrono::seconds(30));
   const auto seconds = meter.copy(0, 1, 1_MiB);
