@@ -11,13 +11,13 @@
 
 namespace vmem {
 
-struct Machine;
+struct HostMachine;
 
 class Completion final : public Event::State {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  explicit Completion(const Machine* machine) : machine_(machine) {}
+  explicit Completion(const HostMachine* machine) : machine_(machine) {}
 
   bool is_done() noexcept override VMEM_EXCLUDES(mutex_);
   Status wait(Event::Deadline deadline) override VMEM_EXCLUDES(mutex_);
@@ -29,10 +29,10 @@ class Completion final : public Event::State {
   // REQUIRES: is_done().
   TimePoint finished_at() VMEM_EXCLUDES(mutex_);
   // Tells events of one backend object from another's; never followed.
-  const Machine* machine() const noexcept { return machine_; }
+  const HostMachine* machine() const noexcept { return machine_; }
 
  private:
-  const Machine* const machine_;
+  const HostMachine* const machine_;
   Mutex mutex_;
   CondVar completed_;
   bool done_ VMEM_GUARDED_BY(mutex_) = false;

@@ -93,7 +93,7 @@ DeviceSpec node_spec(const NumaNode& node, const std::string& name, std::uint64_
 class HostBackend final : public Backend {
  public:
   HostBackend(const BackendConfig& config, const SystemCalls& system)
-      : config_(config), machine_(std::make_shared<Machine>(system, config.log)) {}
+      : config_(config), machine_(std::make_shared<HostMachine>(system, config.log)) {}
 
   std::string_view name() const noexcept override { return "host"; }
 
@@ -131,7 +131,7 @@ class HostBackend final : public Backend {
 
  private:
   const BackendConfig config_;
-  const std::shared_ptr<Machine> machine_;  // shared with the devices, which may outlive this
+  const std::shared_ptr<HostMachine> machine_;  // shared with the devices, which may outlive this
   bool discovered_ = false;
 };
 

@@ -29,8 +29,8 @@ struct SystemCalls {
   std::string root;  // "" or a folder that holds another machine's /sys and /proc
 };
 
-struct Machine {
-  Machine(SystemCalls calls, std::function<void(LogLevel, std::string_view)> log_to)
+struct HostMachine {
+  HostMachine(SystemCalls calls, std::function<void(LogLevel, std::string_view)> log_to)
       : system(std::move(calls)), log(std::move(log_to)), pins(system) {}
 
   // Warns the first time that `key` is seen.

@@ -11,13 +11,13 @@
 
 namespace vmem {
 
-Result<std::unique_ptr<MemoryDevice>> MemoryDevice::create(std::shared_ptr<Machine> machine, DeviceSpec spec) {
+Result<std::unique_ptr<MemoryDevice>> MemoryDevice::create(std::shared_ptr<HostMachine> machine, DeviceSpec spec) {
   auto file = MemoryFile::create("vmem-" + spec.info.name);
   if (!file) return file.error().with_device(spec.info.name);
   return std::unique_ptr<MemoryDevice>(new MemoryDevice(std::move(machine), std::move(spec), std::move(file).value()));
 }
 
-MemoryDevice::MemoryDevice(std::shared_ptr<Machine> machine, DeviceSpec spec, std::unique_ptr<MemoryFile> file)
+MemoryDevice::MemoryDevice(std::shared_ptr<HostMachine> machine, DeviceSpec spec, std::unique_ptr<MemoryFile> file)
     : machine_(std::move(machine)),
       spec_(std::move(spec)),
       file_(std::move(file)),

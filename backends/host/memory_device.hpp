@@ -45,7 +45,7 @@ struct DeviceSpec {
 class MemoryDevice final : public Device {
  public:
   // `machine` is shared by all devices of a backend; the last of them ends it.
-  static Result<std::unique_ptr<MemoryDevice>> create(std::shared_ptr<Machine> machine, DeviceSpec spec);
+  static Result<std::unique_ptr<MemoryDevice>> create(std::shared_ptr<HostMachine> machine, DeviceSpec spec);
   ~MemoryDevice() override;
 
   const DeviceInfo& info() const noexcept override { return spec_.info; }
@@ -110,7 +110,7 @@ class MemoryDevice final : public Device {
   };
   using Faulted = std::optional<Fault>;
 
-  MemoryDevice(std::shared_ptr<Machine> machine, DeviceSpec spec, std::unique_ptr<MemoryFile> file);
+  MemoryDevice(std::shared_ptr<HostMachine> machine, DeviceSpec spec, std::unique_ptr<MemoryFile> file);
 
   Status error(StatusCode code, const std::string& message) const;
   Status lost() const;
@@ -148,7 +148,7 @@ class MemoryDevice final : public Device {
   Result<TrackedRange> find_signal(const std::uint32_t* word) const;
   std::vector<std::shared_ptr<WorkQueue>> queues();
 
-  const std::shared_ptr<Machine> machine_;
+  const std::shared_ptr<HostMachine> machine_;
   const DeviceSpec spec_;
   const std::unique_ptr<MemoryFile> file_;
   const OwnerId owner_;

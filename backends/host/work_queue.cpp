@@ -61,7 +61,7 @@ Status WorkContext::wait_for(const std::shared_ptr<Completion>& event) {
 
 Status WorkContext::hang() {
   VMEM_CHECK(queue_ != nullptr);
-  const Machine* machine = queue_->machine_;
+  const HostMachine* machine = queue_->machine_;
   MutexLock lock(queue_->mutex_);
   const std::uint64_t releases = queue_->releases_;
   queue_->hung_ = true;

@@ -56,7 +56,7 @@ class WorkQueue {
   using TimePoint = std::chrono::steady_clock::time_point;
   using Task = std::function<Status(WorkContext&)>;
 
-  WorkQueue(const Machine* machine, std::string device) : machine_(machine), device_(std::move(device)) {}
+  WorkQueue(const HostMachine* machine, std::string device) : machine_(machine), device_(std::move(device)) {}
   // Ends what hangs with kTimeout, waits for the rest.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
@@ -84,7 +84,7 @@ class WorkQueue {
   void run() VMEM_EXCLUDES(mutex_);
   void run_item(Item& item, TimePoint& now) VMEM_EXCLUDES(mutex_);
 
-  const Machine* const machine_;
+  const HostMachine* const machine_;
   const std::string device_;
   Mutex mutex_;
   CondVar changed_;

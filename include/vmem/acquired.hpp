@@ -39,8 +39,11 @@ class VMEM_API Acquired {
     return static_cast<T*>(data(index));
   }
 
-  /// Success, or why bytes that were still on their way when `acquire` returned did not arrive. Never blocks.
+  /// Success, or why bytes that were still on their way when `acquire` returned did not arrive. Never blocks: bytes of which
+  /// nothing is known yet count as well.
   Status status() const;
+  /// The same, but waits until it is known of all bytes.
+  Status wait() const;
 
   /// Gives the ranges back. With a stream, in its order: later holders start after the work enqueued on it so far, and the
   /// call does not wait for it. What was written counts from here on. An error says that the bytes did not arrive and

@@ -35,6 +35,12 @@ Status Acquired::status() const {
   return Pool::Impl::status_of(*grant_);
 }
 
+Status Acquired::wait() const {
+  if (!grant_) return {StatusCode::kInvalidValue, "released already"};
+  for (const Event& arrival : grant_->claim.arrivals) VMEM_RETURN_IF_ERROR(arrival.wait());
+  return {};
+}
+
 Status Acquired::release() {
   if (!grant_) return {StatusCode::kInvalidValue, "released already"};
   const std::unique_ptr<Grant> grant = std::move(grant_);

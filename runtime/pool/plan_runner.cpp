@@ -100,7 +100,7 @@ Status PlanRunner::finish_next_eviction(Plan& plan) {
 }
 
 Status PlanRunner::make_frames(Plan& plan, const Arriving& arriving) {
-  while (plan.reserved_bytes < arriving.bytes) {
+  while (plan.reserved_bytes < arriving.bytes || (plan.evict_first && !leaving_.empty())) {
     if (leaving_.empty()) return {StatusCode::kInternal, "a plan reserved less than it needs"};
     VMEM_RETURN_IF_ERROR(finish_next_eviction(plan));
   }

@@ -42,6 +42,13 @@ Instance* Block::find(DeviceIndex device) {
 
 const Instance* Block::find(DeviceIndex device) const { return const_cast<Block*>(this)->find(device); }
 
+Instance* Block::find(const FrameSpan& span) {
+  for (Instance& instance : instances) {
+    if (instance.span == &span) return &instance;
+  }
+  return nullptr;
+}
+
 bool Block::conflicts(PageRange pages, bool writes, const void* owner) const {
   for (const Hold& hold : holds) {
     if (hold.owner != owner && (writes || hold.writes) && hold.pages.overlaps(pages)) return true;
@@ -62,6 +69,14 @@ PageMask Block::obtainable(const Instance& instance, PageRange pages) const {
   }
   mask &= PageMask::of(num_pages_, pages);
   return mask -= instance.valid;
+}
+
+bool Block::may_leave(const Instance& instance) const {
+  if (instance.is_held() || instance.leaving || retired) return false;
+  for (const Hold& hold : holds) {
+    if (hold.writes && instance.dirty.overlaps(hold.pages)) return false;
+  }
+  return true;
 }
 
 bool Block::is_redundant(const Instance& instance) const {

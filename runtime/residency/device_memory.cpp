@@ -45,16 +45,22 @@ Result<FrameSpan*> DeviceMemory::make_span(Region& region, std::size_t first_blo
   return spans.back().get();
 }
 
+bool DeviceMemory::unmap(const FrameSpan& span) {
+  if (!store->uses_windows()) return true;
+  Window& window = span.region->windows()[index];
+  const std::size_t offset = span.first_block * span.region->block_bytes();
+  // A driver that refuses once gets a second chance.
+  return window.unmap(offset, span.frame.bytes()).is_ok() || window.unmap(offset, span.frame.bytes()).is_ok();
+}
+
 std::size_t DeviceMemory::end_span(FrameSpan& span, bool reserve) {
   VMEM_CHECK(span.num_instances == 0);
-  const std::size_t bytes = span.frame.bytes();
-  if (store->uses_windows()) {
-    // A driver that is gone, or a device that is lost, refuses; its memory is gone with it.
-    const Status status =
-        span.region->windows()[index].unmap(span.first_block * span.region->block_bytes(), span.frame.bytes());
-    static_cast<void>(status);
-  }
-  if (reserve) {
+  std::size_t reserved = 0;
+  if (!unmap(span)) {
+    // A driver that is gone, or a device that is lost: the memory must not be used for another block.
+    store->quarantine(std::move(span.frame));
+  } else if (reserve) {
+    reserved = span.frame.bytes();
     store->free_to_reservation(std::move(span.frame));
   } else {
     span.frame.reset();
@@ -65,7 +71,7 @@ std::size_t DeviceMemory::end_span(FrameSpan& span, bool reserve) {
     spans[place]->list_index = place;
   }
   spans.pop_back();
-  return reserve ? bytes : 0;
+  return reserved;
 }
 
 }  // namespace vmem

@@ -58,6 +58,7 @@ struct Plan {
   std::vector<Block*> moving;      // marked; unmarked by finish
   std::size_t reserved_bytes = 0;  // on `device`, not yet spent on frames
   std::size_t needed_bytes = 0;    // of frames that are still to be made
+  bool evict_first = false;            // frames are made when all that leaves has left: free bytes are in pieces
   bool active = false;
 };
 

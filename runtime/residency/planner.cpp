@@ -183,12 +183,13 @@ Status Residency::reserve(Claim& claim, Attempt& attempt) {
   Plan& plan = attempt.plan;
   if (plan.needed_bytes == 0) return {};
   const std::size_t available = memory.store->available_bytes();
-  const std::size_t at_once = attempt.evict_all ? 0 : std::min(available, plan.needed_bytes);
+  const std::size_t at_once = std::min(available, plan.needed_bytes);
   if (at_once != 0) {
     VMEM_RETURN_IF_ERROR(memory.store->reserve(at_once));
     plan.reserved_bytes = at_once;
   }
-  if (at_once == plan.needed_bytes) return {};
+  plan.evict_first = attempt.evict_all;
+  if (at_once == plan.needed_bytes && !attempt.evict_all) return {};
   // What is used of the spare has to come back as well.
   const FrameStore::Figures figures = memory.store->figures();
   const std::size_t in_use = figures.used_bytes + figures.reserved_bytes;
@@ -271,9 +272,9 @@ bool Residency::inspect_candidate(FrameSpan& span, EvictionCandidate& figures) {
     Block* block = span.region->find_block(span.first_block + i);
     if (block == nullptr) continue;
     MutexLock lock(block->mutex);
-    const Instance* instance = block->find(span.device);
-    if (instance == nullptr || instance->span != &span) continue;
-    if (instance->is_held() || block->moving || block->retired) return false;
+    const Instance* instance = block->find(span);
+    if (instance == nullptr) continue;
+    if (block->moving || !block->may_leave(*instance)) return false;
     figures.last_use = std::max(figures.last_use, block->last_use.load(std::memory_order_relaxed));
     figures.clean &= instance->arriving.empty() && block->is_redundant(*instance);
   }
@@ -290,10 +291,10 @@ bool Residency::claim_victim(FrameSpan& span, Attempt& attempt) {
     Block* block = span.region->find_block(span.first_block + i);
     if (block == nullptr) continue;
     MutexLock lock(block->mutex);
-    Instance* instance = block->find(span.device);
-    if (instance == nullptr || instance->span != &span) continue;
+    Instance* instance = block->find(span);
+    if (instance == nullptr) continue;
     const bool ours = contains(attempt.plan.moving, block);
-    possible = !instance->is_held() && !block->retired && (!block->moving || ours);
+    possible = block->may_leave(*instance) && (!block->moving || ours);
     if (!possible) break;
     block->settle({0, block->num_pages()});
     instance->leaving = true;
@@ -393,10 +394,10 @@ bool Residency::drop_if_idle(FrameSpan& span) {
     Block* block = span.region->find_block(span.first_block + i);
     if (block == nullptr) continue;
     MutexLock lock(block->mutex);
-    Instance* instance = block->find(span.device);
-    if (instance == nullptr || instance->span != &span) continue;
+    Instance* instance = block->find(span);
+    if (instance == nullptr) continue;
     block->settle({0, block->num_pages()});
-    idle = !instance->is_held() && !block->moving && !block->retired && instance->arriving.empty() &&
+    idle = block->may_leave(*instance) && !block->moving && instance->arriving.empty() &&
            block->pending_commits.empty() && block->uses.empty() && block->is_redundant(*instance);
     if (!idle) break;
     instance->leaving = true;
@@ -404,14 +405,11 @@ bool Residency::drop_if_idle(FrameSpan& span) {
   }
   for (Block* block : leaving) {
     MutexLock lock(block->mutex);
-    const auto instance = std::find_if(block->instances.begin(), block->instances.end(),
-                                       [&](const Instance& candidate) { return candidate.span == &span; });
-    // Looked at again: the block was let go of in between, and another copy may have become stale.
-    idle = idle && block->is_redundant(*instance);
-    if (!idle) {
-      instance->leaving = false;
-      continue;
-    }
+    Instance* instance = block->find(span);
+    // Looked at again: the block was let go of in between.
+    instance->leaving = false;
+    idle = idle && block->may_leave(*instance) && block->is_redundant(*instance);
+    if (!idle) continue;
     block->give_up(*instance);
     remove_instance(*block, span);
   }

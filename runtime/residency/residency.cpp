@@ -124,6 +124,8 @@ bool Residency::check_resident(Claim& claim, Piece& piece, Block& block) {
   piece.pinned = true;
   piece.base = instance->address;
   if (!instance->valid.covers(piece.needed_head) || !instance->valid.covers(piece.needed_tail)) return false;
+  // A plan may be copying what the block has elsewhere into pages here that are not valid yet.
+  if (piece.writes && block.moving) return false;
   for (const Arrival& arrival : instance->arriving) {
     if (arrival.pages.overlaps(piece.pages)) claim.arrivals.push_back(arrival.event);
   }
@@ -298,8 +300,8 @@ Residency::Usage Residency::usage(DeviceIndex device) const {
       Block* block = span->region->find_block(span->first_block + i);
       if (block == nullptr) continue;
       MutexLock block_lock(block->mutex);
-      const Instance* instance = block->find(device);
-      held |= instance != nullptr && instance->span == span.get() && instance->is_held();
+      const Instance* instance = block->find(*span);
+      held |= instance != nullptr && instance->is_held();
     }
     if (held) usage.pinned_bytes += span->frame.bytes();
   }
