@@ -132,9 +132,11 @@ Status Pool::Impl::fetch(Claim& claim, Deadline deadline, const std::atomic<bool
   for (;;) {
     VMEM_ASSIGN_OR_RETURN(Plan plan, residency_->plan(claim, excluded, evict_all, deadline));
     PlanRunner runner(*residency_, *context_.transfers, moves_, cancelled);
-    const Status status = runner.run(plan, claim);
+    Status status = runner.run(plan, claim);
+    // Counted in before other plans may look at the blocks again.
+    const bool granted = status && (status = residency_->grant(claim));
     residency_->finish(plan);
-    if (status) return residency_->grant(claim);
+    if (granted) return {};
     if (status.code() == StatusCode::kCancelled) return status;
     if (take_in_failures(status)) continue;
     if (const auto device = runner.refused_by(); device && !excluded[*device]) {

@@ -70,7 +70,8 @@ TEST(PoolThreadsTest, ThreadsThatOvercommitTwoDevicesKeepTheirBytes) {
         const std::size_t offset = random() % model.size();
         const std::size_t bytes = 1 + random() % std::min<std::size_t>(model.size() - offset, 2 * 64_KiB);
         const Stream used = random() % 2 == 0 ? *stream : Stream();
-        if (!increment(machine, buffer->range(offset, bytes, Access::kWrite), t % 2, used)) ++failures;
+        const Status status = increment(machine, buffer->range(offset, bytes, Access::kWrite), t % 2, used);
+        EXPECT_TRUE(status.is_ok()) << status.to_string();
         for (std::size_t k = 0; k < bytes; ++k) ++model[offset + k];
       }
       std::vector<std::uint8_t> found(model.size());
