@@ -71,10 +71,10 @@ PageMask Block::obtainable(const Instance& instance, PageRange pages) const {
   return mask -= instance.valid;
 }
 
-bool Block::may_leave(const Instance& instance) const {
+bool Block::may_leave(const Instance& instance, const void* owner) const {
   if (instance.is_held() || instance.leaving || retired) return false;
   for (const Hold& hold : holds) {
-    if (hold.writes && instance.dirty.overlaps(hold.pages)) return false;
+    if (hold.writes && hold.owner != owner && instance.dirty.overlaps(hold.pages)) return false;
   }
   return true;
 }

@@ -167,8 +167,9 @@ class Block {
   // Pages of the range that `instance` lacks and another instance, or a fill with zeros, can give.
   PageMask obtainable(const Instance& instance, PageRange pages) const VMEM_REQUIRES(mutex);
   // False while a plan must leave the instance where it is: it is held, leaves already, its buffer is being freed, or it
-  // owns pages that another device's writer holds: until the release they are the bytes from before.
-  bool may_leave(const Instance& instance) const VMEM_REQUIRES(mutex);
+  // owns pages that another device's writer (not `owner`, who has not begun) holds: until the release they are the bytes
+  // from before.
+  bool may_leave(const Instance& instance, const void* owner = nullptr) const VMEM_REQUIRES(mutex);
   // True if all pages that the instance owns are valid, and arrived, elsewhere: it may be dropped without a copy.
   bool is_redundant(const Instance& instance) const VMEM_REQUIRES(mutex);
 

@@ -16,6 +16,7 @@ namespace vmem {
 struct Residency::Attempt {
   Plan plan;
   const std::vector<bool>& excluded;
+  const Claim* claim = nullptr;
   bool evict_all = false;
   std::size_t claim_bytes = 0;  // of frames on the device for all blocks of the claim
   bool no_room = false;         // a victim found no place to go to
@@ -39,7 +40,7 @@ Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bo
   bool waiting = false;
   Status outcome;
   for (bool in_time = true; in_time;) {
-    Attempt attempt{{}, excluded, evict_all};
+    Attempt attempt{{}, excluded, &claim, evict_all};
     attempt.plan.device = claim.device;
     outcome = try_plan(claim, attempt);
     if (outcome) {
@@ -211,7 +212,7 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
       tried[index] = true;
       if (claim_victim(*spans[index], attempt)) freed += spans[index]->frame.bytes();
     }
-    if (freed >= shortfall) return {};
+    if (freed >= shortfall && !attempt.evict_all) return {};
   }
   // Last, memory of the claim's own blocks that does not lie where it must (extents): it leaves and comes back.
   for (std::size_t i = 0; i < claim.pieces.size() && !memory.store->uses_windows(); ++i) {
@@ -223,8 +224,9 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
       if (instance != nullptr && !claim.pieces[i].pinned) span = instance->span;
     }
     if (span != nullptr && claim_victim(*span, attempt)) freed += span->frame.bytes();
-    if (freed >= shortfall) return {};
+    if (freed >= shortfall && !attempt.evict_all) return {};
   }
+  if (freed >= shortfall) return {};
   const std::string& name = memory.device->info().name;
   if (attempt.no_room && active_plans_ == 0 && !is_held_by_others(claim)) {
     return Status(
@@ -294,7 +296,7 @@ bool Residency::claim_victim(FrameSpan& span, Attempt& attempt) {
     Instance* instance = block->find(span);
     if (instance == nullptr) continue;
     const bool ours = contains(attempt.plan.moving, block);
-    possible = block->may_leave(*instance) && (!block->moving || ours);
+    possible = block->may_leave(*instance, attempt.claim) && (!block->moving || ours);
     if (!possible) break;
     block->settle({0, block->num_pages()});
     instance->leaving = true;

@@ -295,8 +295,9 @@ class PoolModel {
     for (int i = 0; i < 40 && !status && with_faults_; ++i) {
       status = machine_.pool().copy_out(found.data(), buffer.buffer.address(), found.size());
     }
-    ASSERT_TRUE(status.is_ok()) << status.to_string();
+    // A device that answered once that it is unwell is out for good, with what only it had.
     if (with_faults_ && machine_.pool().status().code() == StatusCode::kDeviceFailed) return;
+    ASSERT_TRUE(status.is_ok()) << status.to_string();
     compare(buffer, 0, found, "verify");
   }
 
