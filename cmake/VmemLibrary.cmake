@@ -29,16 +29,20 @@ function(vmem_drop_missing_sources variable)
   set(${variable} "${present}" PARENT_SCOPE)
 endfunction()
 
-# vmem_add_stage(NAME memory SOURCES a.cpp ... LIBRARIES vmem_support ...)
-# Adds the static library vmem_<NAME>. LIBRARIES are public: who links a stage also gets what it uses.
+# vmem_add_stage(NAME memory [UNITY] SOURCES a.cpp ... LIBRARIES vmem_support ...)
+# Adds the static library vmem_<NAME>. LIBRARIES are public: who links a stage also gets what it uses. UNITY compiles its
+# sources as one: for the stages of the hot path, whose calls cross files.
 function(vmem_add_stage)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "UNITY" "NAME" "SOURCES;LIBRARIES")
   vmem_drop_missing_sources(arg_SOURCES)
   set(target vmem_${arg_NAME})
   add_library(${target} STATIC ${arg_SOURCES})
   vmem_configure_target(${target})
   vmem_add_includes(${target})
   target_link_libraries(${target} PUBLIC ${arg_LIBRARIES} Threads::Threads)
+  if(arg_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
 endfunction()
 
 # vmem_refuse_undefined(TARGET): a name that nothing defines is an error of the link, not of loading. clang's sanitizers leave

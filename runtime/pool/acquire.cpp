@@ -93,7 +93,7 @@ Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const
   VMEM_RETURN_IF_ERROR(check_device(options.device));
   VMEM_RETURN_IF_ERROR(check_stream(options));
   if (ranges.empty()) return Status(StatusCode::kInvalidValue, "an empty list of ranges");
-  auto grant = std::make_unique<Acquired::Grant>();
+  std::unique_ptr<Acquired::Grant> grant(new Acquired::Grant);  // not make_unique, which would zero its lists first
   Claim& claim = grant->claim;
   grant->pool = this;
   claim.device = options.device;
@@ -212,7 +212,7 @@ Status Pool::Impl::release(Acquired::Grant& grant) {
   Status recorded;
   if (claim.stream.has_value()) recorded = record_use(claim, use);
   const Status status = residency_->release(claim, use);
-  acquires_.fetch_add(1, std::memory_order_relaxed);
+  acquires_.add();
   return status ? recorded : status;
 }
 

@@ -59,7 +59,7 @@ Result<BackendModule> load_module(const fs::path& path, const std::string& name)
 
 // A third-party backend may break the contract's "never throws": that must not reach the application.
 template <typename Call>
-auto without_exceptions(Call call) -> decltype(call()) {
+auto as_absence(Call call) -> decltype(call()) {
   try {
     return call();
   } catch (const std::exception& error) {
@@ -119,7 +119,7 @@ FoundBackends BackendLoader::find(std::span<const char* const> built_in) const {
 }
 
 Result<std::unique_ptr<Backend>> BackendLoader::create(const BackendModule& module, const BackendConfig& config) {
-  return without_exceptions([&]() -> Result<std::unique_ptr<Backend>> {
+  return as_absence([&]() -> Result<std::unique_ptr<Backend>> {
     auto backend = module.entry->create(config);
     if (!backend) return backend;
     if (*backend == nullptr) return absent("made no backend and gave no reason");
@@ -131,7 +131,7 @@ Result<std::unique_ptr<Backend>> BackendLoader::create(const BackendModule& modu
 }
 
 Result<std::vector<std::unique_ptr<Device>>> BackendLoader::discover(Backend& backend) {
-  return without_exceptions([&] { return backend.discover(); });
+  return as_absence([&] { return backend.discover(); });
 }
 
 std::string BackendLoader::folder_beside_library() {

@@ -87,7 +87,7 @@ PoolStats Pool::Impl::stats() {
   stats.blocks_touched = buffers.blocks_touched;
   stats.bookkeeping_bytes = buffers.bookkeeping_bytes;
   stats.address_fragmentation = buffers.address_fragmentation;
-  stats.acquires = acquires_.load(std::memory_order_relaxed);
+  stats.acquires = acquires_.sum();
   const std::uint64_t fetched = fetched_.load(std::memory_order_relaxed);
   stats.acquires_resident = stats.acquires > fetched ? stats.acquires - fetched : 0;
   stats.acquires_failed = failed_.load(std::memory_order_relaxed);

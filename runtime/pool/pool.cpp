@@ -1,92 +1,72 @@
 // The public face of a pool: everything happens in Pool::Impl.
 #include <vmem/pool.hpp>
 
-#include <new>
 #include <utility>
 
 #include "runtime/pool/pool_impl.hpp"
+#include "runtime/pool/without_exceptions.hpp"
 
 namespace vmem {
-namespace {
-
-Status out_of_host_memory() {
-  return {StatusCode::kOutOfHostMemory, "the system has no memory left for the pool's tables"};
-}
-
-// No exception crosses the API: memory for tables is the only thing that throws below.
-template <typename Call>
-auto guarded(Call call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return out_of_host_memory();
-  } catch (...) {
-    return Status(StatusCode::kInternal, "an exception of a library reached the API");
-  }
-}
-
-}  // namespace
-
 Pool::Pool(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Pool::~Pool() = default;
 
 Result<Buffer> Pool::allocate(std::size_t bytes, const BufferOptions& options) {
-  return guarded([&]() -> Result<Buffer> {
+  return without_exceptions([&]() -> Result<Buffer> {
     VMEM_ASSIGN_OR_RETURN(const PoolAddress address, impl_->allocate(bytes, options));
     return Buffer(this, address, bytes);
   });
 }
 
 Status Pool::free(PoolAddress address) {
-  return guarded([&] { return impl_->free(address); });
+  return without_exceptions([&] { return impl_->free(address); });
 }
 
 Result<Acquired> Pool::acquire(const std::vector<AcquireRange>& ranges, const AcquireOptions& options) {
-  return guarded([&] { return impl_->acquire(ranges, options); });
+  return without_exceptions([&] { return impl_->acquire(ranges, options); });
 }
 
 Result<Acquired> Pool::acquire(const AcquireRange& range, const AcquireOptions& options) {
-  return guarded([&] { return impl_->acquire({&range, 1}, options); });
+  return without_exceptions([&] { return impl_->acquire({&range, 1}, options); });
 }
 
 Result<Prefetch> Pool::prefetch(PoolAddress address, std::size_t bytes, DeviceIndex device) {
-  return guarded([&] { return impl_->prefetch(address, bytes, device); });
+  return without_exceptions([&] { return impl_->prefetch(address, bytes, device); });
 }
 
 Status Pool::advise(PoolAddress address, std::size_t bytes, Advice advice, DeviceIndex device) {
-  return guarded([&] { return impl_->advise(address, bytes, advice, device); });
+  return without_exceptions([&] { return impl_->advise(address, bytes, advice, device); });
 }
 
 Status Pool::copy_in(PoolAddress destination, const void* host, std::size_t bytes) {
-  return guarded([&] { return impl_->copy_in(destination, host, bytes); });
+  return without_exceptions([&] { return impl_->copy_in(destination, host, bytes); });
 }
 
 Status Pool::copy_out(void* host, PoolAddress source, std::size_t bytes) {
-  return guarded([&] { return impl_->copy_out(host, source, bytes); });
+  return without_exceptions([&] { return impl_->copy_out(host, source, bytes); });
 }
 
 Status Pool::copy(PoolAddress destination, PoolAddress source, std::size_t bytes) {
-  return guarded([&] { return impl_->copy(destination, source, bytes); });
+  return without_exceptions([&] { return impl_->copy(destination, source, bytes); });
 }
 
 Status Pool::fill(PoolAddress address, std::uint8_t value, std::size_t bytes) {
-  return guarded([&] { return impl_->fill(address, value, bytes); });
+  return without_exceptions([&] { return impl_->fill(address, value, bytes); });
 }
 
 bool Pool::contains(PoolAddress address) const noexcept { return impl_->contains(address); }
 
 Result<Translation> Pool::translate(PoolAddress address) const {
-  return guarded([&] { return impl_->translate(address); });
+  return without_exceptions([&] { return impl_->translate(address); });
 }
 
 Result<std::vector<std::size_t>> Pool::residency(PoolAddress address, std::size_t bytes) const {
-  return guarded([&] { return impl_->residency(address, bytes); });
+  return without_exceptions([&] { return impl_->residency(address, bytes); });
 }
 
 PoolStats Pool::stats() const { return impl_->stats(); }
 
 Status Pool::status() const {
-  return guarded([&] { return impl_->status(); });
+  return without_exceptions([&] { return impl_->status(); });
 }
 
 const PoolOptions& Pool::options() const noexcept { return impl_->options(); }

@@ -18,6 +18,7 @@
 #include "runtime/pool/pool_context.hpp"
 #include "runtime/pool/prefetcher.hpp"
 #include "runtime/residency/residency.hpp"
+#include "runtime/support/stripes.hpp"
 
 namespace vmem {
 
@@ -94,7 +95,7 @@ class VMEM_LOCAL Pool::Impl {
   std::unique_ptr<Residency> residency_;
   std::unique_ptr<BufferTable> buffers_;
   MoveCounters moves_;
-  std::atomic<std::uint64_t> acquires_{0};
+  StripedCounter acquires_;
   std::atomic<std::uint64_t> fetched_{0};
   std::atomic<std::uint64_t> failed_{0};
   std::unique_ptr<Prefetcher> prefetcher_;  // its thread ends first

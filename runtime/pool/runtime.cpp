@@ -1,33 +1,14 @@
 #include <vmem/runtime.hpp>
 
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "runtime/pool/pool_impl.hpp"
 #include "runtime/pool/runtime_impl.hpp"
+#include "runtime/pool/without_exceptions.hpp"
 #include "runtime/support/check.hpp"
 #include "runtime/support/format.hpp"
 
 namespace vmem {
-namespace {
-
-// Runs a call of the public API: what the libraries below throw becomes a status.
-template <typename Call>
-auto without_exceptions(Call call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return Status(StatusCode::kOutOfHostMemory, "the process is out of memory");
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kInternal, error.what());
-  } catch (...) {
-    return Status(StatusCode::kInternal, "a library threw something that is no std::exception");
-  }
-}
-
-}  // namespace
-
 Runtime::Runtime(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 
 Runtime::~Runtime() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "runtime/support/stripes.hpp"
 #include "runtime/support/thread_annotations.hpp"
 
 namespace vmem {
@@ -20,7 +21,7 @@ namespace vmem {
 // whoever comes later counts at the other parity, and can't find the record any more. All accesses that decide are
 // sequentially consistent. Writers are one at a time.
 class ReadSections {
-  struct alignas(128) Stripe {
+  struct alignas(kStripeBytes) Stripe {
     std::array<std::atomic<std::uint64_t>, 2> readers{};
   };
 
@@ -29,7 +30,7 @@ class ReadSections {
   class Reader {
    public:
     explicit Reader(ReadSections& sections) noexcept {
-      Stripe& stripe = sections.stripes_[stripe_of_thread()];
+      Stripe& stripe = sections.stripes_[thread_stripe()];
       for (;;) {
         const auto parity = sections.epoch_.load(std::memory_order_relaxed) & 1U;
         counter_ = &stripe.readers[parity];
@@ -56,16 +57,8 @@ class ReadSections {
   }
 
  private:
-  static constexpr std::size_t kStripes = 16;
-
-  static std::size_t stripe_of_thread() noexcept {
-    static std::atomic<std::size_t> next{0};
-    thread_local const std::size_t stripe = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
-    return stripe;
-  }
-
   std::atomic<std::uint64_t> epoch_{0};
-  std::array<Stripe, kStripes> stripes_{};
+  std::array<Stripe, kNumStripes> stripes_{};
   Mutex mutex_;
 };
 
