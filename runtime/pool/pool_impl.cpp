@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/pool/fork_marker.hpp"
 #include "runtime/support/bytes.hpp"
 #include "runtime/support/check.hpp"
 #include "runtime/support/format.hpp"
@@ -86,19 +85,16 @@ Pool::Impl::~Impl() {
   static_cast<void>(residency_.release());
 }
 
-Status Pool::Impl::check_fork() const {
-  if (!context_.fork->in_child()) return {};
+Status Pool::Impl::forked() {
   return {StatusCode::kDeviceFailed, "this process was forked from the one that made the pool: it has no devices"};
 }
 
-Status Pool::Impl::check_device(DeviceIndex device) const {
-  if (device < context_.devices.size()) return {};
+Status Pool::Impl::no_such_device(DeviceIndex device) const {
   return {StatusCode::kInvalidValue,
           format("device {} does not exist: this machine has {}", device, context_.devices.size())};
 }
 
-Status Pool::Impl::check_stream(const AcquireOptions& options) const {
-  if (!options.stream.has_value()) return {};
+Status Pool::Impl::check_given_stream(const AcquireOptions& options) const {
   Device& device = *context_.devices[options.device];
   if (Status status = device.check_stream(options.stream); !status) {
     return Status(StatusCode::kInvalidValue, format("the stream is none of this device: {}", status.message()))

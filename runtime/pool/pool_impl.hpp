@@ -13,6 +13,7 @@
 
 #include "runtime/policy/lru_policy.hpp"
 #include "runtime/pool/buffer_table.hpp"
+#include "runtime/pool/fork_marker.hpp"
 #include "runtime/pool/grant.hpp"
 #include "runtime/pool/plan_runner.hpp"
 #include "runtime/pool/pool_context.hpp"
@@ -67,9 +68,17 @@ class VMEM_LOCAL Pool::Impl {
   Impl(PoolContext context, const PoolOptions& options);
 
   static Status check_options(const PoolContext& context, const PoolOptions& options);
-  Status check_fork() const;
-  Status check_device(DeviceIndex device) const;
-  Status check_stream(const AcquireOptions& options) const;
+  // The checks of every call; inline where they pass, as they nearly always do.
+  Status check_fork() const { return context_.fork->in_child() ? forked() : Status(); }
+  Status check_device(DeviceIndex device) const {
+    return device < context_.devices.size() ? Status() : no_such_device(device);
+  }
+  Status check_stream(const AcquireOptions& options) const {
+    return options.stream.has_value() ? check_given_stream(options) : Status();
+  }
+  static Status forked();
+  Status no_such_device(DeviceIndex device) const;
+  Status check_given_stream(const AcquireOptions& options) const;
 
   // acquire.cpp
   Status make_claim(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order);

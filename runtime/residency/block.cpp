@@ -145,7 +145,7 @@ bool Block::settle_commits(PageRange pages) {
   return settled;
 }
 
-bool Block::has_pending_commit(PageRange pages) const {
+bool Block::finds_pending_commit(PageRange pages) const {
   return std::any_of(pending_commits.begin(), pending_commits.end(),
                      [&](const PendingCommit& commit) { return commit.pages.overlaps(pages); });
 }

@@ -176,7 +176,9 @@ class Block {
   // Takes in what has completed since: arrivals (or their failure), commits that waited for them, uses that are over.
   // Never blocks. True if nothing that overlaps `pages` is still under way.
   bool settle(PageRange pages) VMEM_REQUIRES(mutex);
-  bool has_pending_commit(PageRange pages) const VMEM_REQUIRES(mutex);
+  bool has_pending_commit(PageRange pages) const VMEM_REQUIRES(mutex) {
+    return !pending_commits.empty() && finds_pending_commit(pages);
+  }
   // One arrival under way that keeps the pages from being settled, for a wait outside the lock. There is one wherever
   // settle answered false.
   std::optional<Event> next_arrival(PageRange pages) const VMEM_REQUIRES(mutex);
@@ -199,6 +201,7 @@ class Block {
   std::size_t bookkeeping_bytes() const VMEM_REQUIRES(mutex);
 
  private:
+  bool finds_pending_commit(PageRange pages) const VMEM_REQUIRES(mutex);
   bool settle_arrivals(Instance& instance, PageRange pages) VMEM_REQUIRES(mutex);
   bool settle_commits(PageRange pages) VMEM_REQUIRES(mutex);
   PageMask arrived_elsewhere(const Instance& instance) const VMEM_REQUIRES(mutex);

@@ -29,17 +29,23 @@ Status make_store(DeviceMemory& memory, const Residency::Options& options, std::
 
 }  // namespace
 
-Residency::Residency(const Topology& topology, const Options& options, EvictionPolicy& policy, AccessObserver* observer)
-    : topology_(topology), options_(options), policy_(policy), observer_(observer) {}
+Residency::Residency(const Topology& topology, const Options& options, EvictionPolicy& policy, AccessObserver* observer,
+                     std::size_t num_devices)
+    : topology_(topology),
+      options_(options),
+      policy_(policy),
+      observer_(observer),
+      storage_(std::make_unique<DeviceMemory[]>(num_devices)),
+      memories_(storage_.get(), num_devices) {}
 
 Residency::~Residency() = default;
 
 Result<std::unique_ptr<Residency>> Residency::create(const Topology& topology, const std::vector<Device*>& devices,
                                                      const Options& options, EvictionPolicy& policy,
                                                      AccessObserver* observer) {
-  std::unique_ptr<Residency> residency(new Residency(topology, options, policy, observer));
+  std::unique_ptr<Residency> residency(new Residency(topology, options, policy, observer, devices.size()));
   for (DeviceIndex i = 0; i < devices.size(); ++i) {
-    DeviceMemory& memory = residency->memories_.emplace_back();
+    DeviceMemory& memory = residency->memories_[i];
     memory.index = i;
     memory.device = devices[i];
     VMEM_RETURN_IF_ERROR(make_store(memory, options, options.limits[i]));

@@ -13,9 +13,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/residency/access_observer.hpp"
@@ -135,7 +135,8 @@ class Residency {
  private:
   struct Attempt;
 
-  Residency(const Topology& topology, const Options& options, EvictionPolicy& policy, AccessObserver* observer);
+  Residency(const Topology& topology, const Options& options, EvictionPolicy& policy, AccessObserver* observer,
+            std::size_t num_devices);
 
   // residency.cpp
   enum class Hold : std::uint8_t { kHeld, kWouldWait };
@@ -181,7 +182,8 @@ class Residency {
   const Options options_;
   EvictionPolicy& policy_;
   AccessObserver* const observer_;
-  std::deque<DeviceMemory> memories_;  // what is not a device's store is guarded by plan_mutex_
+  const std::unique_ptr<DeviceMemory[]> storage_;
+  const std::span<DeviceMemory> memories_;  // what is not a device's store is guarded by plan_mutex_
   std::atomic<std::uint64_t> epoch_{1};
   std::atomic<std::uint64_t> evictions_{0};
   std::atomic<std::uint64_t> waits_{0};
