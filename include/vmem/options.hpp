@@ -49,8 +49,9 @@ struct PoolOptions {
   std::chrono::milliseconds acquire_deadline{10'000};
   /// Per-device limits by name, bytes; on top of the topology's.
   std::map<std::string, std::uint64_t> limits;
-  /// Debug mode: windows are unmapped or poisoned when nobody holds them, so that use without acquire is caught.
-  bool poison_released = false;
+  /// Debug mode: on devices with virtual memory a block is unmapped while nobody holds it, so that use without acquire
+  /// faults. A release then waits for the work on its stream. Slow.
+  bool unmap_released = false;
 };
 
 struct BufferOptions {

@@ -203,7 +203,7 @@ typedef struct vmemPoolOptions_t {
   int64_t acquire_deadline_ms;     /**< how long an acquire waits for holders; -1: 10 s */
   const vmemDeviceLimit_t* limits; /**< `num_limits` of them; NULL where there are none */
   size_t num_limits;
-  int poison_released; /**< 1: use without acquire is caught (for debugging) */
+  int unmap_released; /**< 1: blocks are unmapped while nobody holds them (for debugging) */
 } vmemPoolOptions_t;
 #define VMEM_POOL_OPTIONS_INIT \
   { sizeof(vmemPoolOptions_t), NULL, 0, 0, vmemFitBest, vmemPlacementLocalityFirst, -1, NULL, 0, 0 }

@@ -211,7 +211,12 @@ Status Pool::Impl::release(Acquired::Grant& grant) {
   std::optional<Event> use;
   Status recorded;
   if (claim.stream.has_value()) recorded = record_use(claim, use);
+  // Debug mode looks at the blocks after the release: the regions must not go before.
+  const std::uint32_t kept = options_.unmap_released ? 1 : 0;
+  for (std::size_t i = 0; i < claim.ranges.size() * kept; ++i) claim.ranges[i].region->num_claims.fetch_add(1);
   const Status status = residency_->release(claim, use);
+  if (kept != 0) residency_->hide(claim);
+  for (std::size_t i = 0; i < claim.ranges.size() * kept; ++i) claim.ranges[i].region->num_claims.fetch_sub(1);
   acquires_.add();
   return status ? recorded : status;
 }

@@ -106,7 +106,7 @@ Result<PoolOptions> convert(const vmemPoolOptions_t* given) {
       return Status(StatusCode::kInvalidValue, format("limits name device '{}' twice", c.limits[i].device));
     }
   }
-  options.poison_released = c.poison_released != 0;
+  options.unmap_released = c.unmap_released != 0;
   return options;
 }
 

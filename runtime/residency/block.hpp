@@ -64,6 +64,7 @@ struct FrameSpan {
   void* address = nullptr;        // of the first block, on the device
   std::size_t num_instances = 0;  // blocks that still have an instance here
   std::size_t list_index = 0;     // its place in the device's list of spans
+  bool mapped = true;             // false only while unmapped for debugging; guarded by its block's mutex as well
 
   bool covers(std::size_t first, std::size_t count) const noexcept {
     return first_block <= first && first + count <= first_block + num_blocks;

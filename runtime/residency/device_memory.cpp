@@ -46,11 +46,26 @@ Result<FrameSpan*> DeviceMemory::make_span(Region& region, std::size_t first_blo
 }
 
 bool DeviceMemory::unmap(const FrameSpan& span) {
-  if (!store->uses_windows()) return true;
+  if (!store->uses_windows() || !span.mapped) return true;
   Window& window = span.region->windows()[index];
   const std::size_t offset = span.first_block * span.region->block_bytes();
   // A driver that refuses once gets a second chance.
   return window.unmap(offset, span.frame.bytes()).is_ok() || window.unmap(offset, span.frame.bytes()).is_ok();
+}
+
+Status DeviceMemory::hide(FrameSpan& span) {
+  if (!store->uses_windows() || !span.mapped) return {};
+  VMEM_RETURN_IF_ERROR(
+      span.region->windows()[index].unmap(span.first_block * span.region->block_bytes(), span.frame.bytes()));
+  span.mapped = false;
+  return {};
+}
+
+Status DeviceMemory::show(FrameSpan& span) {
+  if (span.mapped) return {};
+  VMEM_RETURN_IF_ERROR(span.region->windows()[index].map(span.first_block * span.region->block_bytes(), span.frame));
+  span.mapped = true;
+  return {};
 }
 
 std::size_t DeviceMemory::end_span(FrameSpan& span, bool reserve) {

@@ -35,6 +35,9 @@ struct DeviceMemory {
   // Unmaps it and gives its frame back. Work on it must be done, and no instance may be left on it.
   // With `reserve`, its bytes go to a reservation at once; answers how many.
   std::size_t end_span(FrameSpan& span, bool reserve);
+  // Takes a span of a window out of reach, and puts it back (debug mode). On an error nothing changes.
+  Status hide(FrameSpan& span);
+  Status show(FrameSpan& span);
 
  private:
   bool unmap(const FrameSpan& span);

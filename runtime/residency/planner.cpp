@@ -95,6 +95,14 @@ void Residency::mark_moving(Block& block, Plan& plan) {
   plan.moving.push_back(&block);
 }
 
+// Plans copy between windows: what was unmapped for debugging is mapped again first.
+Status Residency::show_instances(Block& block) {
+  for (Instance& instance : block.instances) {
+    if (!instance.span->mapped) VMEM_RETURN_IF_ERROR(memories_[instance.device].show(*instance.span));
+  }
+  return {};
+}
+
 // Looks at a piece's block: kBusy while another plan has it; marks it as this plan's.
 Status Residency::inspect(Claim& claim, Piece& piece, Attempt& attempt, bool& has_instance) {
   Block& block = *piece.block;
@@ -108,6 +116,7 @@ Status Residency::inspect(Claim& claim, Piece& piece, Attempt& attempt, bool& ha
                block.region().address() + block.index() * block.region().block_bytes())};
   }
   has_instance = block.find(claim.device) != nullptr;
+  VMEM_RETURN_IF_ERROR(show_instances(block));
   if (!block.moving) mark_moving(block, attempt.plan);
   return {};
 }
@@ -297,6 +306,7 @@ bool Residency::claim_victim(FrameSpan& span, Attempt& attempt) {
     if (instance == nullptr) continue;
     const bool ours = contains(attempt.plan.moving, block);
     possible = block->may_leave(*instance, attempt.claim) && (!block->moving || ours);
+    possible = possible && show_instances(*block);
     if (!possible) break;
     block->settle({0, block->num_pages()});
     instance->leaving = true;

@@ -129,6 +129,7 @@ bool Residency::check_resident(Claim& claim, Piece& piece, Block& block) {
   ++instance->num_holds;
   piece.pinned = true;
   piece.base = instance->address;
+  if (!instance->span->mapped) return false;
   if (!instance->valid.covers(piece.needed_head) || !instance->valid.covers(piece.needed_tail)) return false;
   // A plan may be copying what the block has elsewhere into pages here that are not valid yet.
   if (piece.writes && block.moving) return false;

@@ -66,6 +66,8 @@ class Residency {
   // Takes a granted claim's holds away. What it wrote is committed if `arrived` (or when what is under way arrives);
   // `use` remains for later holders to come after. Success, or why what was written is not taken over.
   Status release(Claim& claim, const std::optional<Event>& use);
+  // Unmaps the blocks of a released claim that nobody holds any more, when the work on them is over (debug mode).
+  void hide(const Claim& claim);
   // Takes the holds of a claim away that was not granted. Nothing is committed.
   void drop(Claim& claim);
 
@@ -168,6 +170,7 @@ class Residency {
                                              const Attempt& attempt) const VMEM_REQUIRES(plan_mutex_);
   bool reclaim(DeviceIndex device, std::size_t bytes) VMEM_REQUIRES(plan_mutex_);
   bool drop_if_idle(FrameSpan& span) VMEM_REQUIRES(plan_mutex_);
+  Status show_instances(Block& block) VMEM_REQUIRES(plan_mutex_, block.mutex);
   void undo(Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   void mark_moving(Block& block, Plan& plan) VMEM_REQUIRES(plan_mutex_);
   std::size_t frame_bytes(const DeviceMemory& memory, const Block& block) const;

@@ -107,6 +107,18 @@ Status Residency::unpin(const Claim& claim) {
   return {};
 }
 
+void Residency::hide(const Claim& claim) {
+  for (const Piece& piece : claim.pieces) {
+    Block& block = *piece.block;
+    wait_until_idle(block, {0, block.num_pages()}, false);
+    MutexLock lock(plan_mutex_);
+    MutexLock block_lock(block.mutex);
+    Instance* instance = block.find(claim.device);
+    if (instance == nullptr || instance->is_held() || block.moving || block.retired || !block.uses.empty()) continue;
+    static_cast<void>(memories_[claim.device].hide(*instance->span));  // refused: it stays reachable
+  }
+}
+
 void Residency::fail_device(DeviceIndex device, const Status& status) {
   MutexLock lock(plan_mutex_);
   DeviceMemory& memory = memories_[device];
