@@ -15,7 +15,7 @@
 namespace vmem {
 
 // Thread contract: `cancelled` is atomic, the rest is guarded.
-struct Prefetch::State {
+struct VMEM_LOCAL Prefetch::State {
   std::atomic<bool> cancelled{false};
   std::function<Status(const std::atomic<bool>& cancelled)> work;
   PoolAddress address = 0;
