@@ -2,6 +2,17 @@
 
 namespace vmem {
 
+// What one pair needs; kept while the pair stays the same, so that only copies are timed.
+struct LinkMeter::Pair {
+  DeviceIndex from = 0;
+  DeviceIndex to = 0;
+  void* source = nullptr;
+  void* destination = nullptr;
+  Device* mover = nullptr;     // whose copy call and stream it is
+  void* registered = nullptr;  // the side of it that is pinned for the mover
+  Stream stream;
+};
+
 LinkMeter::LinkMeter(const std::vector<Device*>& devices, std::size_t scratch_bytes, std::chrono::milliseconds timeout)
     : devices_(devices), scratch_bytes_(scratch_bytes), timeout_(timeout) {}
 
@@ -28,7 +39,7 @@ Result<double> LinkMeter::copy(DeviceIndex from, DeviceIndex to, std::size_t byt
 }
 
 Status LinkMeter::open(DeviceIndex from, DeviceIndex to) {
-  pair_.emplace();
+  pair_ = std::make_unique<Pair>();
   pair_->from = from;
   pair_->to = to;
   Device& source = *devices_[from];

@@ -6,7 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <optional>
+#include <memory>
 #include <vector>
 
 namespace vmem {
@@ -24,16 +24,7 @@ class LinkMeter {
   Result<double> copy(DeviceIndex from, DeviceIndex to, std::size_t bytes);
 
  private:
-  // What one pair needs; kept while the pair stays the same, so that only copies are timed.
-  struct Pair {
-    DeviceIndex from = 0;
-    DeviceIndex to = 0;
-    void* source = nullptr;
-    void* destination = nullptr;
-    Device* mover = nullptr;     // whose copy call and stream it is
-    void* registered = nullptr;  // the side of it that is pinned for the mover
-    Stream stream;
-  };
+  struct Pair;
 
   Status open(DeviceIndex from, DeviceIndex to);
   Status fill(Device& device, void* address);
@@ -43,7 +34,7 @@ class LinkMeter {
   const std::vector<Device*> devices_;
   const std::size_t scratch_bytes_;
   const std::chrono::milliseconds timeout_;
-  std::optional<Pair> pair_;
+  std::unique_ptr<Pair> pair_;
 };
 
 }  // namespace vmem
