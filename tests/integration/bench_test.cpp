@@ -89,7 +89,7 @@ TEST_F(BenchTest, DevicesWithoutKernelsWorkOnTheCpu) {
 }
 
 TEST_F(BenchTest, NamesTheByteThatIsWrong) {
-  devices_[1]["faults"] = {{{"kind", "corrupt"}, {"call", "copy_from_host"}, {"after", 3}, {"count", 1}}};
+  devices_[1]["faults"] = {{{"kind", "corrupt"}, {"call", "copy_from_host"}, {"after", 3}, {"count", 1000000}}};
   options_.patterns = {"sequential"};
   options_.devices = {"sim:1"};
   ASSERT_EQ(run(), BenchExit::kMismatch) << out_.str();

@@ -99,7 +99,8 @@ class VmemCommandTest(unittest.TestCase):
 
     def test_a_mismatch_exits_1_and_names_the_place(self):
         topology = json.loads(json.dumps(TOPOLOGY))
-        topology["simulated_devices"][0]["faults"] = [{"kind": "corrupt", "call": "copy_from_host", "after": 2}]
+        fault = {"kind": "corrupt", "call": "copy_from_host", "after": 2, "count": 1000000}
+        topology["simulated_devices"][0]["faults"] = [fault]
         self.topology.write_text(json.dumps(topology), encoding="utf-8")
         answer = self.bench("--topology", self.topology, "--pattern", "sequential", "--device", "sim:0")
         self.assertEqual(answer.returncode, 1, answer.stdout + answer.stderr)

@@ -12,7 +12,7 @@
 namespace vmem {
 namespace {
 
-constexpr std::size_t kQuickBytes = 192_MiB;
+constexpr std::size_t kQuickBytes = 96_MiB;
 constexpr std::size_t kLargestDefaultBytes = 3_GiB;
 constexpr std::size_t kParts = 3;              // how much larger than a GPU's share the buffer is
 constexpr std::size_t kDeviceBlocks = 32;      // that a share should hold

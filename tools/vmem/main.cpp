@@ -31,6 +31,15 @@ int run(int count, char** arguments) {
   vmem::add_bench_command(app, command_line(count, arguments), exit_code);
   try {
     app.parse(count, arguments);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 says that a command is missing, but not that what stands in its place is none.
+    const std::string first = count > 1 ? arguments[1] : "";
+    if (app.get_subcommands().empty() && !first.empty() && first[0] != '-') {
+      std::cerr << "vmem: unknown command '" << first << "'; 'vmem --help' lists them\n";
+      return kUsage;
+    }
+    app.exit(error);
+    return kUsage;
   } catch (const CLI::ParseError& error) {
     // Help and version are told this way too, and are no errors.
     return app.exit(error) == 0 ? 0 : kUsage;
