@@ -134,8 +134,10 @@ Status Pool::Impl::fetch(Claim& claim, Deadline deadline, const std::atomic<bool
     PlanRunner runner(*residency_, *context_.transfers, moves_, cancelled);
     Status status = runner.run(plan, claim);
     // Counted in before other plans may look at the blocks again.
-    const bool granted = status && (status = residency_->grant(claim));
+    const bool made_room = status && plan.makes_room;
+    const bool granted = status && !made_room && (status = residency_->grant(claim));
     residency_->finish(plan);
+    if (made_room) continue;
     if (granted) return {};
     if (status.code() == StatusCode::kCancelled) return status;
     if (take_in_failures(status)) continue;

@@ -23,7 +23,7 @@ void wait_for(const std::vector<Event>& events) {
 Status PlanRunner::run(Plan& plan, Claim& claim) {
   Status status = start_evictions(plan);
   std::size_t next = 0;
-  for (std::size_t i = 0; i < claim.pieces.size() && status; ++i) {
+  for (std::size_t i = 0; i < claim.pieces.size() && status && !plan.makes_room; ++i) {
     Piece& piece = claim.pieces[i];
     while (status && next < plan.frames.size() && plan.frames[next].region == &piece.block->region() &&
            plan.frames[next].first_block <= piece.block->index()) {

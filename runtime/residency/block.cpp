@@ -42,6 +42,14 @@ Instance* Block::find(DeviceIndex device) {
 
 const Instance* Block::find(DeviceIndex device) const { return const_cast<Block*>(this)->find(device); }
 
+Instance* Block::find_any(DeviceIndex device) {
+  if (Instance* instance = find(device)) return instance;
+  for (Instance& instance : instances) {
+    if (instance.device == device) return &instance;
+  }
+  return nullptr;
+}
+
 Instance* Block::find(const FrameSpan& span) {
   for (Instance& instance : instances) {
     if (instance.span == &span) return &instance;
@@ -125,7 +133,7 @@ bool Block::settle_commits(PageRange pages) {
   std::vector<PendingCommit> commits = std::move(pending_commits);
   pending_commits.clear();
   for (const PendingCommit& commit : commits) {
-    const Instance* instance = find(commit.device);
+    const Instance* instance = find_any(commit.device);
     const bool under_way =
         instance != nullptr && std::any_of(instance->arriving.begin(), instance->arriving.end(),
                                            [&](const Arrival& a) { return a.pages.overlaps(commit.pages); });
@@ -172,8 +180,9 @@ void Block::collect_uses(PageRange pages, bool writes, DeviceIndex device, Strea
 }
 
 void Block::commit_write(DeviceIndex device, PageRange pages) {
+  const Instance* writer = find_any(device);
   for (Instance& instance : instances) {
-    if (instance.device == device && !instance.leaving) {
+    if (&instance == writer) {
       instance.valid.set(pages);
       instance.dirty.set(pages);
     } else {
@@ -186,7 +195,7 @@ void Block::commit_write(DeviceIndex device, PageRange pages) {
 }
 
 void Block::abort_write(DeviceIndex device, PageRange pages) {
-  Instance* instance = find(device);
+  Instance* instance = find_any(device);
   if (instance == nullptr) return;
   const PageMask stale = arrived_elsewhere(*instance) & PageMask::of(num_pages_, pages);
   for (Instance& other : instances) {

@@ -159,6 +159,8 @@ class Block {
   // The instance on a device that takes holds; null if there is none.
   Instance* find(DeviceIndex device) VMEM_REQUIRES(mutex);
   const Instance* find(DeviceIndex device) const VMEM_REQUIRES(mutex);
+  // The one whose pages count on a device: the same, or where there is none the one that leaves.
+  Instance* find_any(DeviceIndex device) VMEM_REQUIRES(mutex);
   // The instance on a span, leaving or not.
   Instance* find(const FrameSpan& span) VMEM_REQUIRES(mutex);
   // True if another grant's live hold stands against this access.
@@ -167,9 +169,9 @@ class Block {
   PageMask present() const VMEM_REQUIRES(mutex);
   // Pages of the range that `instance` lacks and another instance, or a fill with zeros, can give.
   PageMask obtainable(const Instance& instance, PageRange pages) const VMEM_REQUIRES(mutex);
-  // False while a plan must leave the instance where it is: it is held, leaves already, its buffer is being freed, or it
-  // owns pages that another device's writer (not `owner`, who has not begun) holds: until the release they are the bytes
-  // from before.
+  // False while a plan must leave the instance where it is: it is held, leaves already, its buffer is being freed, or
+  // it owns pages that another device's writer (not `owner`, who has not begun) holds: until the release they are the
+  // bytes from before.
   bool may_leave(const Instance& instance, const void* owner = nullptr) const VMEM_REQUIRES(mutex);
   // True if all pages that the instance owns are valid, and arrived, elsewhere: it may be dropped without a copy.
   bool is_redundant(const Instance& instance) const VMEM_REQUIRES(mutex);

@@ -51,14 +51,22 @@ struct Arriving {
   std::size_t bytes = 0;  // of the frame
 };
 
+// An instance that lies where a claim can't use it (without virtual memory) and moves on its device, or leaves it.
+struct Relocation {
+  Block* block = nullptr;
+  FrameSpan* span = nullptr;
+};
+
 struct Plan {
   DeviceIndex device = 0;
   std::vector<Eviction> evictions;
   std::vector<Arriving> frames;
+  std::vector<Relocation> relocations;
   std::vector<Block*> moving;      // marked; unmarked by finish
   std::size_t reserved_bytes = 0;  // on `device`, not yet spent on frames
   std::size_t needed_bytes = 0;    // of frames that are still to be made
-  bool evict_first = false;            // frames are made when all that leaves has left: free bytes are in pieces
+  bool evict_first = false;        // frames are made when all that leaves has left: free bytes are in pieces
+  bool makes_room = false;         // it only evicts, elsewhere: then a plan has to be made again
   bool active = false;
 };
 

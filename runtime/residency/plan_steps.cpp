@@ -105,7 +105,7 @@ void Residency::end_eviction(Plan& plan, Eviction& eviction) {
     remove_instance(*departure.block, span);
   }
   DeviceMemory& memory = memories_[span.device];
-  plan.reserved_bytes += memory.end_span(span, true);
+  plan.reserved_bytes += memory.end_span(span, span.device == plan.device);
   if (plan.reserved_bytes > plan.needed_bytes) {
     memory.store->unreserve(plan.reserved_bytes - plan.needed_bytes);
     plan.reserved_bytes = plan.needed_bytes;
@@ -146,8 +146,7 @@ Result<std::vector<Move>> Residency::make_frames(Plan& plan, const Arriving& arr
     Block& block = region.block(arriving.first_block + i);
     MutexLock block_lock(block.mutex);
     Move move;
-    if (Instance* old = block.find(plan.device)) {
-      old->leaving = true;
+    if (const Instance* old = leaving_on(block, plan.device)) {
       move.pages = old->valid;
       move.source = old->address;
       block.collect_uses({0, block.num_pages()}, true, plan.device, Stream(), move.after);
@@ -250,6 +249,7 @@ void Residency::finish(Plan& plan) {
   if (!plan.active) return;
   for (Eviction& eviction : plan.evictions) abort_eviction(eviction);
   MutexLock lock(plan_mutex_);
+  keep_relocations(plan, nullptr);
   if (plan.reserved_bytes != 0) memories_[plan.device].store->unreserve(plan.reserved_bytes);
   plan.reserved_bytes = 0;
   for (Block* block : plan.moving) {

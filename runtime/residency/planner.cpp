@@ -14,12 +14,17 @@ namespace vmem {
 
 // A plan in the making.
 struct Residency::Attempt {
+  Attempt(const Claim* for_claim, const std::vector<bool>& without, bool all)
+      : excluded(without), claim(for_claim), evict_all(all) {}
+
   Plan plan;
   const std::vector<bool>& excluded;
   const Claim* claim = nullptr;
   bool evict_all = false;
   std::size_t claim_bytes = 0;  // of frames on the device for all blocks of the claim
   bool no_room = false;         // a victim found no place to go to
+  bool merge_only = false;      // blocks leave only for devices that have an instance of them already
+  std::vector<Event> in_use;    // work that keeps copies from being dropped
 };
 
 namespace {
@@ -40,16 +45,25 @@ Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bo
   bool waiting = false;
   Status outcome;
   for (bool in_time = true; in_time;) {
-    Attempt attempt{{}, excluded, &claim, evict_all};
+    Attempt attempt(&claim, excluded, evict_all);
     attempt.plan.device = claim.device;
     outcome = try_plan(claim, attempt);
-    if (outcome) {
+    if (!outcome) undo(attempt);
+    if (outcome || (attempt.no_room && make_room(attempt))) {
       attempt.plan.active = true;
       ++active_plans_;
       if (waiting) memory_waiters_.fetch_sub(1);
       return std::move(attempt.plan);
     }
-    undo(attempt);
+    if (!attempt.in_use.empty()) {
+      // Room comes with the end of work that was released on a stream: nobody would wake this thread then.
+      lock.unlock();
+      const Status ended = attempt.in_use.front().wait(deadline);
+      lock.lock();
+      in_time = attempt.in_use.front().is_done();
+      static_cast<void>(ended);  // how it ended is its holder's affair
+      continue;
+    }
     if (outcome.code() != StatusCode::kBusy) break;
     if (!waiting) {
       // From here on a release wakes this thread; one that came before is seen by looking again.
@@ -171,21 +185,49 @@ Status Residency::list_extents(Claim& claim, Attempt& attempt) {
         (last - first) * region.block_bytes() + frame_bytes(memory, *claim.pieces[end_piece - 1].block);
     attempt.claim_bytes += bytes;
     if (contiguous) continue;
-    for (std::uint32_t p = first_piece; p < end_piece; ++p) {
-      Piece& piece = claim.pieces[p];
-      MutexLock lock(piece.block->mutex);
-      Instance* instance = piece.block->find(claim.device);
-      if (piece.pinned) --instance->num_holds;
-      piece.pinned = false;
-      piece.resident = false;
-      if (instance != nullptr && instance->is_held()) {
-        return {StatusCode::kBusy,
-                "the range overlaps an extent that another acquire holds, and does not lie inside it"};
-      }
-    }
+    VMEM_RETURN_IF_ERROR(list_relocations(claim, first_piece, end_piece, attempt));
     attempt.plan.frames.push_back({&region, first, last - first + 1, bytes});
   }
   return {};
+}
+
+// The run's instances as they lie now: the claim lets go of them, and they take no new holds.
+Status Residency::list_relocations(Claim& claim, std::uint32_t first_piece, std::uint32_t end_piece, Attempt& attempt) {
+  for (std::uint32_t p = first_piece; p < end_piece; ++p) {
+    Piece& piece = claim.pieces[p];
+    MutexLock lock(piece.block->mutex);
+    if (piece.pinned) --piece.block->find(claim.device)->num_holds;
+    piece.pinned = false;
+    piece.resident = false;
+  }
+  for (std::uint32_t p = first_piece; p < end_piece; ++p) {
+    Block& block = *claim.pieces[p].block;
+    MutexLock lock(block.mutex);
+    Instance* instance = block.find(claim.device);
+    if (instance == nullptr) continue;
+    if (instance->is_held()) {
+      return {StatusCode::kBusy, "the range overlaps an extent that another acquire holds, and does not lie inside it"};
+    }
+    instance->leaving = true;
+    attempt.plan.relocations.push_back({&block, instance->span});
+  }
+  return {};
+}
+
+// They stay where they are, unless they have moved.
+void Residency::keep_relocations(Plan& plan, const FrameSpan* only) {
+  for (const Relocation& relocation : plan.relocations) {
+    if (only != nullptr && relocation.span != only) continue;
+    MutexLock lock(relocation.block->mutex);
+    for (Instance& instance : relocation.block->instances) {
+      if (instance.span == relocation.span) instance.leaving = false;
+    }
+  }
+  if (only == nullptr) {
+    plan.relocations.clear();
+  } else {
+    std::erase_if(plan.relocations, [&](const Relocation& relocation) { return relocation.span == only; });
+  }
 }
 
 Status Residency::reserve(Claim& claim, Attempt& attempt) {
@@ -224,16 +266,10 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
     if (freed >= shortfall && !attempt.evict_all) return {};
   }
   // Last, memory of the claim's own blocks that does not lie where it must (extents): it leaves and comes back.
-  for (std::size_t i = 0; i < claim.pieces.size() && !memory.store->uses_windows(); ++i) {
-    Block& block = *claim.pieces[i].block;
-    FrameSpan* span = nullptr;
-    {
-      MutexLock lock(block.mutex);
-      const Instance* instance = block.find(claim.device);
-      if (instance != nullptr && !claim.pieces[i].pinned) span = instance->span;
-    }
-    if (span != nullptr && claim_victim(*span, attempt)) freed += span->frame.bytes();
-    if (freed >= shortfall && !attempt.evict_all) return {};
+  while (!attempt.plan.relocations.empty() && (freed < shortfall || attempt.evict_all)) {
+    FrameSpan& span = *attempt.plan.relocations.front().span;
+    keep_relocations(attempt.plan, &span);
+    if (claim_victim(span, attempt)) freed += span.frame.bytes();
   }
   if (freed >= shortfall) return {};
   const std::string& name = memory.device->info().name;
@@ -323,7 +359,7 @@ bool Residency::claim_victim(FrameSpan& span, Attempt& attempt) {
   }
   attempt.plan.evictions.push_back(std::move(eviction));
   if (possible) return true;
-  Attempt part{{}, attempt.excluded};
+  Attempt part(nullptr, attempt.excluded, false);
   part.plan.evictions.push_back(std::move(attempt.plan.evictions.back()));
   attempt.plan.evictions.pop_back();
   part.plan.moving.assign(attempt.plan.moving.begin() + static_cast<std::ptrdiff_t>(marked), attempt.plan.moving.end());
@@ -340,13 +376,14 @@ std::optional<Departure> Residency::find_room(Block& block, DeviceIndex from, At
       if (block.find(device) != nullptr) return Departure{&block, device, 0};
     }
   }
+  if (attempt.merge_only) return std::nullopt;
   for (const DeviceIndex device : ranked) {
     const std::size_t bytes = frame_bytes(memories_[device], block);
     if (memories_[device].store->reserve(bytes)) return Departure{&block, device, bytes};
   }
   for (const DeviceIndex device : ranked) {
     const std::size_t bytes = frame_bytes(memories_[device], block);
-    if (reclaim(device, bytes) && memories_[device].store->reserve(bytes)) {
+    if (reclaim(device, bytes, attempt) && memories_[device].store->reserve(bytes)) {
       return Departure{&block, device, bytes};
     }
   }
@@ -391,15 +428,15 @@ std::vector<DeviceIndex> Residency::rank_destinations(const Region& region, Devi
 }
 
 // Drops copies that others have as well until so many bytes can be reserved; moves nothing.
-bool Residency::reclaim(DeviceIndex device, std::size_t bytes) {
+bool Residency::reclaim(DeviceIndex device, std::size_t bytes, Attempt& attempt) {
   DeviceMemory& memory = memories_[device];
   for (std::size_t i = memory.spans.size(); i-- > 0 && memory.store->available_bytes() < bytes;) {
-    if (i < memory.spans.size()) drop_if_idle(*memory.spans[i]);
+    if (i < memory.spans.size()) drop_if_idle(*memory.spans[i], attempt);
   }
   return memory.store->available_bytes() >= bytes;
 }
 
-bool Residency::drop_if_idle(FrameSpan& span) {
+void Residency::drop_if_idle(FrameSpan& span, Attempt& attempt) {
   std::vector<Block*> leaving;
   bool idle = true;
   for (std::size_t i = 0; i < span.num_blocks && idle; ++i) {
@@ -408,9 +445,15 @@ bool Residency::drop_if_idle(FrameSpan& span) {
     MutexLock lock(block->mutex);
     Instance* instance = block->find(span);
     if (instance == nullptr) continue;
-    block->settle({0, block->num_pages()});
-    idle = block->may_leave(*instance) && !block->moving && instance->arriving.empty() &&
-           block->pending_commits.empty() && block->uses.empty() && block->is_redundant(*instance);
+    const PageRange whole{0, block->num_pages()};
+    // A copy under way may be reading this one, or make it redundant.
+    const bool settled = block->settle(whole);
+    idle = block->may_leave(*instance) && !block->moving && (!settled || block->is_redundant(*instance));
+    if (idle && !(settled && block->uses.empty())) {
+      idle = false;
+      if (const auto arrival = block->next_arrival(whole)) attempt.in_use.push_back(*arrival);
+      block->collect_uses(whole, true, span.device, Stream(), attempt.in_use);
+    }
     if (!idle) break;
     instance->leaving = true;
     leaving.push_back(block);
@@ -425,15 +468,34 @@ bool Residency::drop_if_idle(FrameSpan& span) {
     block->give_up(*instance);
     remove_instance(*block, span);
   }
-  if (span.num_instances == 0) {
-    memories_[span.device].end_span(span, false);
-    evictions_.fetch_add(1, std::memory_order_relaxed);
-    return true;
+  if (span.num_instances != 0) return;
+  memories_[span.device].end_span(span, false);
+  evictions_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Where blocks are in pieces on several devices (each owns some of their pages), the pieces come together: every one
+// that leaves gives a frame back.
+bool Residency::make_room(Attempt& attempt) {
+  const std::size_t wanted = attempt.plan.needed_bytes;
+  const DeviceIndex asking = attempt.plan.device;
+  attempt.plan = Plan{};
+  attempt.plan.device = asking;
+  attempt.plan.makes_room = true;
+  attempt.merge_only = true;
+  std::size_t freed = 0;
+  for (const DeviceMemory& memory : memories_) {
+    if (memory.index == asking || !memory.is_usable()) continue;
+    std::vector<EvictionCandidate> figures;
+    for (FrameSpan* span : candidates(memory.index, figures)) {
+      if (freed >= wanted) return true;
+      if (claim_victim(*span, attempt)) freed += span->frame.bytes();
+    }
   }
-  return false;
+  return freed != 0;
 }
 
 void Residency::undo(Attempt& attempt) {
+  keep_relocations(attempt.plan, nullptr);
   for (const Eviction& eviction : attempt.plan.evictions) {
     for (const Departure& departure : eviction.departures) {
       if (departure.reserved_bytes != 0) memories_[departure.to].store->unreserve(departure.reserved_bytes);
@@ -449,6 +511,7 @@ void Residency::undo(Attempt& attempt) {
     block->changed.notify_all();
   }
   if (attempt.plan.reserved_bytes != 0) memories_[attempt.plan.device].store->unreserve(attempt.plan.reserved_bytes);
+  attempt.plan.reserved_bytes = 0;
 }
 
 }  // namespace vmem

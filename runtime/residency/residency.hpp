@@ -74,8 +74,9 @@ class Residency {
   // -- Plans ---------------------------------------------------------------------------------------------------------
 
   // Makes a plan for a held claim that is not resident, waiting until the deadline for plans and holders in its way.
-  // `excluded` are devices that nothing is evicted to. Errors: kOutOfDeviceMemory (the claim can't fit at all: at
-  // once), kOutOfHostMemory (nowhere to evict to), kBusy, kDataLost, kDeviceFailed.
+  // Where `makes_room` is set, another plan has to be made after it. `excluded` are devices that nothing is evicted to.
+  // Errors: kOutOfDeviceMemory (the claim can't fit at all: at once), kOutOfHostMemory (nowhere to evict to), kBusy,
+  // kDataLost, kDeviceFailed.
   Result<Plan> plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Deadline deadline);
   // One block's departure: gives up what others own already, makes room at its destination, answers the copy that is
   // left (no pages: none). Waits for arrivals on it.
@@ -157,6 +158,9 @@ class Residency {
   Status list_frames(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status list_windowed(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status list_extents(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  Status list_relocations(Claim& claim, std::uint32_t first_piece, std::uint32_t end_piece, Attempt& attempt)
+      VMEM_REQUIRES(plan_mutex_);
+  void keep_relocations(Plan& plan, const FrameSpan* only) VMEM_REQUIRES(plan_mutex_);
   Status inspect(Claim& claim, Piece& piece, Attempt& attempt, bool& has_instance) VMEM_REQUIRES(plan_mutex_);
   Status reserve(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status choose_victims(Claim& claim, Attempt& attempt, std::size_t shortfall) VMEM_REQUIRES(plan_mutex_);
@@ -168,9 +172,10 @@ class Residency {
   std::optional<Departure> find_room(Block& block, DeviceIndex from, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   std::vector<DeviceIndex> rank_destinations(const Region& region, DeviceIndex from, std::size_t bytes,
                                              const Attempt& attempt) const VMEM_REQUIRES(plan_mutex_);
-  bool reclaim(DeviceIndex device, std::size_t bytes) VMEM_REQUIRES(plan_mutex_);
-  bool drop_if_idle(FrameSpan& span) VMEM_REQUIRES(plan_mutex_);
+  bool reclaim(DeviceIndex device, std::size_t bytes, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  void drop_if_idle(FrameSpan& span, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status show_instances(Block& block) VMEM_REQUIRES(plan_mutex_, block.mutex);
+  bool make_room(Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   void undo(Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   void mark_moving(Block& block, Plan& plan) VMEM_REQUIRES(plan_mutex_);
   std::size_t frame_bytes(const DeviceMemory& memory, const Block& block) const;
