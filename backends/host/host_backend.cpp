@@ -68,7 +68,7 @@ DeviceSpec simulated_spec(const SimulatedDevice& device, const std::string& name
   return spec;
 }
 
-DeviceSpec node_spec(const NumaNode& node, const std::string& name, std::uint64_t limit_bytes, bool one_of_several) {
+DeviceSpec node_spec(const MemoryNode& node, const std::string& name, std::uint64_t limit_bytes, bool one_of_several) {
   const std::uint64_t half = node.available_bytes / 2;
   const std::uint64_t capacity = limit_bytes == 0 ? half : std::min(half, limit_bytes);
   const std::string number = node.id ? std::to_string(*node.id) : "unknown";
@@ -109,7 +109,7 @@ class HostBackend final : public Backend {
     }
     std::vector<DeviceSpec> specs;
     const auto nodes = discover_numa_nodes(machine_->system.root);
-    for (const NumaNode& node : nodes) {
+    for (const MemoryNode& node : nodes) {
       specs.push_back(
           node_spec(node, "host:" + std::to_string(specs.size()), config_.host_limit_bytes, nodes.size() > 1));
     }

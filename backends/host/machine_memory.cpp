@@ -113,12 +113,12 @@ std::uint64_t granted_by_cgroups(const std::string& root) {
   return least;
 }
 
-std::optional<NumaNode> read_node(const std::string& root, unsigned id) {
+std::optional<MemoryNode> read_node(const std::string& root, unsigned id) {
   const std::string folder = root + "/sys/devices/system/node/node" + std::to_string(id);
   const std::string meminfo = read_file(folder + "/meminfo");
   const auto total = field_kib(meminfo, "MemTotal");
   if (!total || *total == 0) return std::nullopt;
-  NumaNode node;
+  MemoryNode node;
   node.id = id;
   node.total_bytes = *total;
   // A node has no MemAvailable; what its page cache holds can be dropped, shared memory can't.
@@ -158,24 +158,24 @@ std::uint64_t available_memory(const std::string& root) {
   return std::min(machine, granted_by_cgroups(root));
 }
 
-std::vector<NumaNode> discover_numa_nodes(const std::string& root) {
-  std::vector<NumaNode> nodes;
+std::vector<MemoryNode> discover_numa_nodes(const std::string& root) {
+  std::vector<MemoryNode> nodes;
   const auto online = parse_id_list(read_file(root + "/sys/devices/system/node/online"));
   for (const unsigned id : online.value_or(std::vector<unsigned>())) {
     if (auto node = read_node(root, id)) nodes.push_back(std::move(*node));
   }
   const std::uint64_t available = available_memory(root);
   if (nodes.empty()) {
-    NumaNode whole;
+    MemoryNode whole;
     whole.total_bytes = field_kib(read_file(root + "/proc/meminfo"), "MemTotal").value_or(available);
     whole.available_bytes = available;
     nodes.push_back(std::move(whole));
     return nodes;
   }
   long double sum = 0;
-  for (const NumaNode& node : nodes) sum += static_cast<long double>(node.available_bytes);
+  for (const MemoryNode& node : nodes) sum += static_cast<long double>(node.available_bytes);
   const long double share = sum > 0 ? static_cast<long double>(available) / sum : 0;
-  for (NumaNode& node : nodes) {
+  for (MemoryNode& node : nodes) {
     // One node has all of what is available. Several share it, and none has more than it holds.
     const auto part = static_cast<std::uint64_t>(static_cast<long double>(node.available_bytes) * share);
     node.available_bytes =

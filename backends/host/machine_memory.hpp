@@ -12,7 +12,7 @@
 
 namespace vmem {
 
-struct NumaNode {
+struct MemoryNode {
   std::optional<unsigned> id;  // empty where the kernel does not say
   std::uint64_t total_bytes = 0;
   std::uint64_t available_bytes = 0;
@@ -24,7 +24,7 @@ struct NumaNode {
 std::optional<std::vector<unsigned>> parse_id_list(std::string_view text);
 
 // The nodes that have memory; at least one. `available_bytes` of all together does not pass `available_memory`.
-std::vector<NumaNode> discover_numa_nodes(const std::string& root);
+std::vector<MemoryNode> discover_numa_nodes(const std::string& root);
 
 // MemAvailable, or what the memory cgroup (v2 or v1) still grants where that is less.
 std::uint64_t available_memory(const std::string& root);
