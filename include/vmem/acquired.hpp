@@ -1,6 +1,7 @@
 /// The right to use ranges of buffers on one device, and their addresses there.
 ///
-/// Thread contract: one thread at a time may use an Acquired; it may be released by another thread than the one that got it.
+/// Thread contract: one thread at a time may use an Acquired; it may be released by another thread than the one that
+/// got it.
 #pragma once
 
 #include <vmem/export.h>
@@ -39,15 +40,15 @@ class VMEM_API Acquired {
     return static_cast<T*>(data(index));
   }
 
-  /// Success, or why bytes that were still on their way when `acquire` returned did not arrive. Never blocks: bytes of which
-  /// nothing is known yet count as well.
+  /// Success, or why bytes that were still on their way when `acquire` returned did not arrive. Never blocks: bytes of
+  /// which nothing is known yet count as well.
   Status status() const;
   /// The same, but waits until it is known of all bytes.
   Status wait() const;
 
-  /// Gives the ranges back. With a stream, in its order: later holders start after the work enqueued on it so far, and the
-  /// call does not wait for it. What was written counts from here on. An error says that the bytes did not arrive and
-  /// nothing written was taken over; the ranges are given back all the same. Releasing twice is an kInvalidValue.
+  /// Gives the ranges back. With a stream, in its order: later holders start after the work enqueued on it so far, and
+  /// the call does not wait for it. What was written counts from here on. An error says that the bytes did not arrive
+  /// and nothing written was taken over; the ranges are given back all the same. Releasing twice is an kInvalidValue.
   Status release();
 
  private:

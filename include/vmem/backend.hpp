@@ -1,16 +1,16 @@
 /// The contract between the core and what can reach memory: a `Backend` finds devices, a `Device` does things.
 ///
-/// A backend is a shared object with one C entry point, `vmem_backend_entry`. backends/README.md maps every call to CUDA's
-/// and HIP's and tells how to write another. The core knows devices by these two classes alone.
+/// A backend is a shared object with one C entry point, `vmem_backend_entry`. backends/README.md maps every call to
+/// CUDA's and HIP's and tells how to write another. The core knows devices by these two classes alone.
 ///
-/// Thread contract: every call of a Device may be made from any thread at any time; a device sets its own context in each
-/// call and restores the caller's. No call throws. Calls on a lost device return kDeviceFailed and never hang.
+/// Thread contract: every call of a Device may be made from any thread at any time; a device sets its own context in
+/// each call and restores the caller's. No call throws. Calls on a lost device return kDeviceFailed and never hang.
 /// Addresses are device addresses: only a kTierHost device's may be dereferenced by the CPU.
 #pragma once
 
+#include <vmem/export.h>
 #include <vmem/device_info.hpp>
 #include <vmem/event.hpp>
-#include <vmem/export.h>
 #include <vmem/kernel.hpp>
 #include <vmem/status.hpp>
 #include <vmem/types.hpp>
@@ -68,8 +68,8 @@ class VMEM_API Device {
   /// Gives back what `allocate` returned; kInvalidValue for any other pointer. The work on it must be done.
   virtual Status deallocate(void* address) = 0;
 
-  /// Copies between this device and host memory, in stream order. The host range must stay valid until the event is done.
-  /// Where it is not registered the call may block until the copy is done.
+  /// Copies between this device and host memory, in stream order. The host range must stay valid until the event is
+  /// done. Where it is not registered the call may block until the copy is done.
   virtual Result<Event> copy_from_host(void* destination, const void* host, std::size_t bytes, Stream stream) = 0;
   virtual Result<Event> copy_to_host(void* host, const void* source, std::size_t bytes, Stream stream) = 0;
   /// Copies within the device. The ranges must not overlap.
@@ -101,28 +101,33 @@ class VMEM_API Device {
   virtual Result<void*> reserve_window(std::size_t bytes);
   /// REQUIRES: nothing is mapped in it.
   virtual Status release_window(void* window, std::size_t bytes);
-  /// Puts a whole chunk at an address of a window and makes it accessible to this device (and to peers whose access is on).
+  /// Puts a whole chunk at an address of a window and makes it accessible to this device (and to peers whose access is
+  /// on).
   virtual Status map(void* address, const Chunk& chunk);
   /// Takes a whole mapping away. The work on it must be done.
   virtual Status unmap(void* address, std::size_t bytes);
 
   // -- kPeerCopy ---------------------------------------------------------------------------------------------------
 
-  /// True if `copy_to_peer` to that device does not pass through host memory. The core probes it before it is trusted.
+  /// True if `copy_to_peer` to that device does not pass through host memory. A backend whose driver may be wrong about
+  /// it probes with real bytes before it answers true.
   virtual bool can_access_peer(const Device& peer) const noexcept;
   /// Copies from this device to `peer`, in order of a stream of this device.
-  virtual Result<Event> copy_to_peer(Device& peer, void* destination, const void* source, std::size_t bytes, Stream stream);
+  virtual Result<Event> copy_to_peer(Device& peer, void* destination, const void* source, std::size_t bytes,
+                                     Stream stream);
 
   // -- kHostRegistration -------------------------------------------------------------------------------------------
 
   /// Pins host pages for this device (and the others of its address space); answers with their address on it, which may
-  /// differ from the host's. kOutOfHostMemory where a limit on locked memory stands in the way: pageable copies still work.
+  /// differ from the host's. kOutOfHostMemory where a limit on locked memory stands in the way: pageable copies still
+  /// work.
   virtual Result<void*> register_host(void* host, std::size_t bytes);
   virtual Status unregister_host(void* host);
 
   // -- kKernels ----------------------------------------------------------------------------------------------------
 
-  /// Makes a kernel launchable by its name on this device; a name that is known is replaced. kernel.hpp says what it holds.
+  /// Makes a kernel launchable by its name on this device; a name that is known is replaced. kernel.hpp says what it
+  /// holds.
   virtual Status add_kernel(const KernelImage& image);
   /// kNotFound for a name that neither the backend's built-in kernels nor `add_kernel` gave.
   virtual Result<Event> launch(const KernelLaunch& launch, Stream stream);

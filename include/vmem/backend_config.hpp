@@ -14,18 +14,18 @@ namespace vmem {
 
 /// A simulated GPU, as a topology file or a test describes it. It moves real bytes; time is enforced only where asked.
 struct SimulatedDevice {
-  std::string name;               ///< empty: "sim:N"
+  std::string name;  ///< empty: "sim:N"
   std::string vendor = "simulated";
   std::string model = "simulated GPU";
-  std::string uuid;               ///< empty: made from the name
+  std::string uuid;  ///< empty: made from the name
   std::uint64_t total_bytes = 0;
   std::size_t granularity = 2 * 1024 * 1024;
-  unsigned wave_width = 32;       ///< 32 or 64
-  DeviceCaps caps{0x3FU};         ///< every optional group
-  bool enforce_links = false;     ///< copies take latency + bytes / bandwidth
-  double bandwidth_in = 25e9;     ///< host to device, bytes per second
-  double bandwidth_out = 25e9;    ///< device to host
-  double bandwidth_peer = 50e9;   ///< to a peer of the same vendor
+  unsigned wave_width = 32;      ///< 32 or 64
+  DeviceCaps caps{0x3FU};        ///< every optional group
+  bool enforce_links = false;    ///< copies take latency + bytes / bandwidth
+  double bandwidth_in = 25e9;    ///< host to device, bytes per second
+  double bandwidth_out = 25e9;   ///< device to host
+  double bandwidth_peer = 50e9;  ///< to a peer of the same vendor
   std::chrono::nanoseconds latency{5000};
   std::optional<PciAddress> pci;
   std::optional<unsigned> numa_node;

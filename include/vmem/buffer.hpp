@@ -1,10 +1,11 @@
 /// What a user allocates: a size and a pool address. Its bytes live wherever they are used.
 ///
-/// Thread contract: const members from any thread. A buffer must be destroyed before its pool, and not while it is acquired.
+/// Thread contract: const members from any thread. A buffer must be destroyed before its pool, and not while it is
+/// acquired.
 #pragma once
 
-#include <vmem/acquired.hpp>
 #include <vmem/export.h>
+#include <vmem/acquired.hpp>
 #include <vmem/status.hpp>
 #include <vmem/types.hpp>
 
@@ -28,7 +29,9 @@ class VMEM_API Buffer {
   std::size_t bytes() const noexcept { return bytes_; }
 
   /// A range for `Pool::acquire`.
-  AcquireRange range(std::size_t offset, std::size_t bytes, Access access) const noexcept { return {address_ + offset, bytes, access}; }
+  AcquireRange range(std::size_t offset, std::size_t bytes, Access access) const noexcept {
+    return {address_ + offset, bytes, access};
+  }
   AcquireRange all(Access access) const noexcept { return {address_, bytes_, access}; }
 
   /// Frees now and says whether it worked; kBusy while it is acquired (the buffer then stays).

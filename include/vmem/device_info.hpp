@@ -9,7 +9,8 @@
 
 namespace vmem {
 
-/// One bit a group of optional calls (backend.hpp lists the calls of each group). A group is there wholly or not at all.
+/// One bit a group of optional calls (backend.hpp lists the calls of each group). A group is there wholly or not at
+/// all.
 enum class DeviceCap : std::uint32_t {
   kVirtualMemory = 1U << 0,     ///< chunks, windows, map and unmap
   kPeerCopy = 1U << 1,          ///< copies straight to another device of the same address space
@@ -26,8 +27,12 @@ class DeviceCaps {
   constexpr explicit DeviceCaps(std::uint32_t bits) noexcept : bits_(bits) {}
 
   constexpr bool has(DeviceCap cap) const noexcept { return (bits_ & static_cast<std::uint32_t>(cap)) != 0; }
-  constexpr DeviceCaps with(DeviceCap cap) const noexcept { return DeviceCaps(bits_ | static_cast<std::uint32_t>(cap)); }
-  constexpr DeviceCaps without(DeviceCap cap) const noexcept { return DeviceCaps(bits_ & ~static_cast<std::uint32_t>(cap)); }
+  constexpr DeviceCaps with(DeviceCap cap) const noexcept {
+    return DeviceCaps(bits_ | static_cast<std::uint32_t>(cap));
+  }
+  constexpr DeviceCaps without(DeviceCap cap) const noexcept {
+    return DeviceCaps(bits_ & ~static_cast<std::uint32_t>(cap));
+  }
   constexpr std::uint32_t bits() const noexcept { return bits_; }
 
  private:
@@ -48,19 +53,20 @@ struct PciAddress {
 
 /// What a backend reports of a device. Constant for the device's life.
 struct DeviceInfo {
-  std::string name;           ///< backend and ordinal, such as "cuda:0", "host:0", "sim:1"; unique in a runtime
-  std::string backend;        ///< the part before the colon of `name`'s backend: "cuda", "rocm", "host"
-  std::string uuid;           ///< the driver's identity of the card; with `backend` and `partition` the device's identity
-  std::string partition;      ///< MIG or logical part of a card; empty for a whole one
-  std::string model;          ///< "NVIDIA H200"; for people
-  std::string vendor;         ///< a label: devices of different labels never share an address space
+  std::string name;       ///< backend and ordinal, such as "cuda:0", "host:0", "sim:1"; unique in a runtime
+  std::string backend;    ///< the part before the colon of `name`'s backend: "cuda", "rocm", "host"
+  std::string uuid;       ///< the driver's identity of the card; with `backend` and `partition` the device's identity
+  std::string partition;  ///< MIG or logical part of a card; empty for a whole one
+  std::string model;      ///< "NVIDIA H200"; for people
+  std::string vendor;     ///< a label: devices of different labels never share an address space
   std::string address_space;  ///< devices with equal names can follow the same pointer once peer access is on
   std::optional<PciAddress> pci;
   std::optional<unsigned> numa_node;  ///< the NUMA node nearest to it; empty where unknown
   Tier tier = Tier::kDevice;
   std::uint64_t total_bytes = 0;  ///< capacity
-  std::size_t granularity = 0;    ///< bytes that chunk sizes and map offsets are multiples of; a power of two, >= kPageBytes
-  unsigned wave_width = 0;        ///< threads that run in lockstep: 32 or 64; 0 without kernels
+  std::size_t granularity =
+      0;                    ///< bytes that chunk sizes and map offsets are multiples of; a power of two, >= kPageBytes
+  unsigned wave_width = 0;  ///< threads that run in lockstep: 32 or 64; 0 without kernels
   bool simulated = false;
   bool drives_display = false;
   DeviceCaps caps;

@@ -30,11 +30,11 @@ class Event {
     virtual bool is_done() noexcept = 0;
     /// Blocks until the work is over and answers with its outcome, or with kTimeout at the deadline (the work goes on).
     virtual Status wait(Deadline deadline) = 0;
-    /// Calls back exactly once with the outcome: at once where the work is over, else from the backend's polling thread.
-    /// The callback must not block and must not call the driver.
+    /// Calls back exactly once with the outcome: at once where the work is over, else from the backend's polling
+    /// thread. The callback must not block and must not call the driver.
     virtual void then(Callback callback) = 0;
-    /// The backend's own handle for ordering a stream after this work; null where it has none. Its type is the backend's
-    /// secret: only a device of the same backend may be given it (`Device::wait_event` checks).
+    /// The backend's own handle for ordering a stream after this work; null where it has none. Its type is the
+    /// backend's secret: only a device of the same backend may be given it (`Device::wait_event` checks).
     virtual void* native() noexcept { return nullptr; }
     /// What a device's call made, where this state only watches over it (adds a deadline, joins several of one stream);
     /// else this state itself. `Device::wait_event` looks at it, so that a stream can wait on a watched copy.

@@ -1,7 +1,7 @@
 /// Kernels by name: what is launched, and what a device needs to know to launch it.
 ///
-/// Simulated devices and the drivers' doubles run `reference`; devices with a compiler build `source`. Both must compute the
-/// same bytes at every wave width.
+/// Simulated devices and the drivers' doubles run `reference`; devices with a compiler build `source`. Both must
+/// compute the same bytes at every wave width.
 #pragma once
 
 #include <array>

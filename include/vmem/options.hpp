@@ -1,7 +1,7 @@
 /// What a Runtime, a Pool and a Buffer can be asked for. Every field has a default that suits a workstation.
 ///
-/// Configuration is taken from the call, then from the environment (named with each field), then from the topology file;
-/// a wrong value is a kConfigError that names it.
+/// Configuration is taken from the call, then from the environment (named with each field), then from the topology
+/// file; a wrong value is a kConfigError that names it.
 #pragma once
 
 #include <vmem/log_level.hpp>
@@ -28,7 +28,8 @@ struct RuntimeOptions {
   std::uint64_t host_limit_bytes = 0;
   /// The most pinned memory that transfers use for staging, bytes. 0: VMEM_STAGING_LIMIT, else 256 MiB.
   std::size_t staging_bytes = 0;
-  /// A copy that takes longer, counted from when its dependencies are done, fails its device. 0: VMEM_COPY_TIMEOUT_MS, else 30 s.
+  /// A copy that takes longer, counted from when its dependencies are done, fails its device. 0: VMEM_COPY_TIMEOUT_MS,
+  /// else 30 s.
   std::chrono::milliseconds copy_timeout{0};
   /// Empty: VMEM_LOG (off, error, warn, info, debug), else warn.
   std::optional<LogLevel> log_level;
@@ -57,7 +58,8 @@ struct PoolOptions {
 struct BufferOptions {
   /// Unwritten bytes read as zero; otherwise they are undefined.
   bool zeroed = false;
-  /// A device's name: where the buffer's blocks go first and return to. Empty: wherever they are used.
+  /// A device's name: where the buffer's blocks go first and return to; the buffer then shares no block with others.
+  /// Empty: wherever they are used.
   std::string preferred_device;
 };
 

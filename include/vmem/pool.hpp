@@ -1,15 +1,16 @@
 /// One virtual address space over the memory of all devices.
 ///
-/// Buffers here are coherent: a block may have copies on several devices, readers share pages (4 KiB), a writer has its pages
-/// alone, and programs say where they use bytes by `acquire`.
+/// Buffers here are coherent: a block may have copies on several devices, readers share pages (4 KiB), a writer has its
+/// pages alone, and programs say where they use bytes by `acquire`.
 ///
-/// Thread contract: every member may be called from any thread at any time. A pool must outlive its buffers and acquires.
+/// Thread contract: every member may be called from any thread at any time. A pool must outlive its buffers and
+/// acquires.
 #pragma once
 
+#include <vmem/export.h>
 #include <vmem/acquired.hpp>
 #include <vmem/buffer.hpp>
 #include <vmem/event.hpp>
-#include <vmem/export.h>
 #include <vmem/options.hpp>
 #include <vmem/stats.hpp>
 #include <vmem/status.hpp>
@@ -29,27 +30,27 @@ namespace vmem {
 /// How an acquire is made; the ranges come beside it.
 struct AcquireOptions {
   DeviceIndex device = 0;
-  Stream stream;                                        ///< of that device; none: the call waits for the bytes
-  std::optional<std::chrono::milliseconds> deadline;    ///< how long to wait for other holders; empty: the pool's
+  Stream stream;                                      ///< of that device; none: the call waits for the bytes
+  std::optional<std::chrono::milliseconds> deadline;  ///< how long to wait for other holders; empty: the pool's
 };
 
 /// Hints and pins on a range (`Pool::advise`).
 enum class Advice : std::uint8_t {
-  kPreferDevice = 0,  ///< evict to there, place there first
+  kPreferDevice = 0,  ///< evict to there, place there first; the whole buffer's; kUnsupported for one in a shared block
   kNoPreference = 1,
-  kPin = 2,    ///< fetch to the device and keep the frames there until kUnpin; a pin counts as a reference
+  kPin = 2,  ///< fetch to the device and keep the frames there until kUnpin; a pin counts as a reference
   kUnpin = 3,
 };
 
 /// An address-table entry, as `Pool::translate` answers.
 struct Translation {
-  PoolAddress virtual_address = 0;   ///< of the buffer that holds the byte
-  std::size_t size = 0;              ///< the buffer's, bytes
+  PoolAddress virtual_address = 0;     ///< of the buffer that holds the byte
+  std::size_t size = 0;                ///< the buffer's, bytes
   std::uint64_t physical_address = 0;  ///< the byte's address on `device`; 0 where no device has it yet
-  std::uint64_t chunk = 0;           ///< the driver's handle of the memory behind it
-  std::size_t chunk_offset = 0;      ///< the byte's place in that chunk
-  std::string device;                ///< the device that answers for the byte; empty where none has it yet
-  std::uint32_t reference_count = 0; ///< live acquires and pins of the buffer
+  std::uint64_t chunk = 0;             ///< the driver's handle of the memory behind it
+  std::size_t chunk_offset = 0;        ///< the byte's place in that chunk
+  std::string device;                  ///< the device that answers for the byte; empty where none has it yet
+  std::uint32_t reference_count = 0;   ///< live acquires and pins of the buffer
 };
 
 /// An asynchronous fetch, to wait for or to cancel.
@@ -63,7 +64,8 @@ class VMEM_API Prefetch {
   bool is_done() const noexcept;
   /// The outcome; blocks until there is one.
   Status wait() const;
-  /// Stops between two moves; moves that were made stay. `wait` then answers kCancelled, or success where it was done before.
+  /// Stops between two moves; moves that were made stay. `wait` then answers kCancelled, or success where it was done
+  /// before.
   void cancel() const noexcept;
 
  private:
@@ -86,11 +88,11 @@ class VMEM_API Pool {
   Status free(PoolAddress address);
 
   /// Gets all ranges on one device, or none. Ranges may lie in different buffers; two that overlap must both be kRead.
-  /// With a stream it returns when the frames are there and the last hop is enqueued (the stream waits for it), or, where
-  /// events can't chain the hops, when the bytes are there.
-  /// Errors: kInvalidValue (unknown device or address, past the end, another device's stream, overlap), kBusy (holders beyond
-  /// the deadline), kOutOfDeviceMemory (the list can't fit at all: at once), kOutOfHostMemory (nowhere to evict to),
-  /// kUnsupported (the stream is capturing), kDataLost, kDeviceFailed.
+  /// With a stream it returns when the frames are there and the last hop is enqueued (the stream waits for it), or,
+  /// where events can't chain the hops, when the bytes are there. Errors: kInvalidValue (unknown device or address,
+  /// past the end, another device's stream, overlap), kBusy (holders beyond the deadline), kOutOfDeviceMemory (the list
+  /// can't fit at all: at once), kOutOfHostMemory (nowhere to evict to), kUnsupported (the stream is capturing),
+  /// kDataLost, kDeviceFailed.
   Result<Acquired> acquire(const std::vector<AcquireRange>& ranges, const AcquireOptions& options);
   /// The same for one range, without a list: the fast way.
   Result<Acquired> acquire(const AcquireRange& range, const AcquireOptions& options);
@@ -114,8 +116,8 @@ class VMEM_API Pool {
   /// Where the pages of a range are valid: bytes on each device, by index.
   Result<std::vector<std::size_t>> residency(PoolAddress address, std::size_t bytes) const;
   PoolStats stats() const;
-  /// Success, or a failure that nobody has been told yet: a failed device, or bytes that did not arrive after their acquire
-  /// was released. Looks at every block: for checks, not for hot paths.
+  /// Success, or a failure that nobody has been told yet: a failed device, or bytes that did not arrive after their
+  /// acquire was released. Looks at every block: for checks, not for hot paths.
   Status status() const;
   const PoolOptions& options() const noexcept;
 

@@ -1,12 +1,13 @@
 /// The machine, opened: backends, devices, topology and the transfer engine. Pools are made from it.
 ///
 /// Thread contract: every member may be called from any thread. A runtime must outlive its pools; it is destroyed after
-/// them, ends its threads, then its devices, then its backends. There is no global state: two runtimes may live side by side.
+/// them, ends its threads, then its devices, then its backends. There is no global state: two runtimes may live side by
+/// side.
 #pragma once
 
+#include <vmem/export.h>
 #include <vmem/backend.hpp>
 #include <vmem/event.hpp>
-#include <vmem/export.h>
 #include <vmem/options.hpp>
 #include <vmem/pool.hpp>
 #include <vmem/status.hpp>
@@ -29,8 +30,8 @@ class VMEM_API Runtime {
  public:
   class Impl;
 
-  /// Opens the machine. A backend that can't be used is absent with its reason (`topology().absent_backends()`) and never an
-  /// error. Errors: kConfigError (environment, topology file), kOutOfHostMemory.
+  /// Opens the machine. A backend that can't be used is absent with its reason (`topology().absent_backends()`) and
+  /// never an error. Errors: kConfigError (environment, topology file), kOutOfHostMemory.
   static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options = {});
 
   explicit Runtime(std::unique_ptr<Impl> impl) noexcept;
@@ -50,8 +51,8 @@ class VMEM_API Runtime {
   /// Copies between any two devices' pointers, of the pool or not. The event is done when the bytes are there.
   Result<Event> copy(const DevicePointer& destination, const DevicePointer& source, std::size_t bytes);
 
-  /// Measures every link under load and makes a topology with the figures (this runtime keeps its own); kept in a cache that
-  /// a change of machine or driver makes void. Takes seconds.
+  /// Measures every link under load and makes a topology with the figures (this runtime keeps its own); kept in a cache
+  /// that a change of machine or driver makes void. Takes seconds.
   Result<Topology> measure_links(bool use_cache = true);
 
  private:

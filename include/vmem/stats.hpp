@@ -39,12 +39,12 @@ struct PoolStats {
   std::uint64_t acquires = 0;           ///< granted lists
   std::uint64_t acquires_resident = 0;  ///< of these, all pages were there
   std::uint64_t acquires_failed = 0;
-  std::uint64_t waits = 0;              ///< acquires that waited for holders or for memory
-  std::uint64_t evictions = 0;          ///< block copies that were moved or dropped to make room
+  std::uint64_t waits = 0;      ///< acquires that waited for holders or for memory
+  std::uint64_t evictions = 0;  ///< block copies that were moved or dropped to make room
   std::uint64_t peak_staging_bytes = 0;
   double address_fragmentation = 0;
-  std::vector<DeviceStats> devices;     ///< in the topology's order
-  std::vector<MoveStats> moves;         ///< pairs that moved something
+  std::vector<DeviceStats> devices;  ///< in the topology's order
+  std::vector<MoveStats> moves;      ///< pairs that moved something
 };
 
 }  // namespace vmem

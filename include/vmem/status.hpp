@@ -17,29 +17,29 @@ namespace vmem {
 /// Why a call failed. Out of memory names the tier. The C API's `vmemStatus` has the same values (vmem.h).
 enum class StatusCode : std::int32_t {
   kOk = 0,
-  kInvalidValue = 1,        ///< an argument is wrong; the message says which, and what was expected
-  kNotFound = 2,            ///< no such device, file or name
-  kUnsupported = 3,         ///< the device, the driver or the build can't do this
-  kBusy = 4,                ///< held by others beyond the deadline
-  kCancelled = 5,           ///< a plan was cancelled between two moves
-  kTimeout = 6,             ///< a copy did not complete in time; its device has failed
-  kDeviceFailed = 7,        ///< the device is lost or its context is unusable
+  kInvalidValue = 1,  ///< an argument is wrong; the message says which, and what was expected
+  kNotFound = 2,      ///< no such device, file or name
+  kUnsupported = 3,   ///< the device, the driver or the build can't do this
+  kBusy = 4,          ///< held by others beyond the deadline
+  kCancelled = 5,     ///< a plan was cancelled between two moves
+  kTimeout = 6,       ///< a copy did not complete in time; its device has failed
+  kDeviceFailed = 7,  ///< the device is lost or its context is unusable
   kOutOfDeviceMemory = 8,
   kOutOfHostMemory = 9,
   kOutOfStorage = 10,
-  kOutOfAddresses = 11,     ///< the reserved range of pool addresses is used up
-  kDataLost = 12,           ///< the bytes asked for did not arrive or failed their check
-  kIoError = 13,            ///< a file could not be read or written
-  kConfigError = 14,        ///< a topology file, an environment variable or an option has a wrong value
-  kInternal = 15,           ///< a library that vmem uses failed in an unexpected way
+  kOutOfAddresses = 11,  ///< the reserved range of pool addresses is used up
+  kDataLost = 12,        ///< the bytes asked for did not arrive or failed their check
+  kIoError = 13,         ///< a file could not be read or written
+  kConfigError = 14,     ///< a topology file, an environment variable or an option has a wrong value
+  kInternal = 15,        ///< a library that vmem uses failed in an unexpected way
 };
 
 /// The name of a code without its `k`, such as "OutOfDeviceMemory"; "Unknown" for a value that is none.
 constexpr std::string_view to_string(StatusCode code) noexcept {
   constexpr std::string_view kNames[] = {
-      "Ok",           "InvalidValue",      "NotFound",        "Unsupported",  "Busy",           "Cancelled",
-      "Timeout",      "DeviceFailed",      "OutOfDeviceMemory", "OutOfHostMemory", "OutOfStorage", "OutOfAddresses",
-      "DataLost",     "IoError",           "ConfigError",     "Internal"};
+      "Ok",       "InvalidValue", "NotFound",          "Unsupported",     "Busy",         "Cancelled",
+      "Timeout",  "DeviceFailed", "OutOfDeviceMemory", "OutOfHostMemory", "OutOfStorage", "OutOfAddresses",
+      "DataLost", "IoError",      "ConfigError",       "Internal"};
   const auto index = static_cast<std::uint32_t>(code);
   return index < sizeof(kNames) / sizeof(kNames[0]) ? kNames[index] : std::string_view("Unknown");
 }
@@ -51,7 +51,8 @@ class [[nodiscard]] Status {
   Status() noexcept = default;
 
   /// An error. REQUIRES: code != kOk.
-  Status(StatusCode code, std::string message) : detail_(std::make_shared<Detail>(Detail{code, std::move(message), {}, 0, {}})) {}
+  Status(StatusCode code, std::string message)
+      : detail_(std::make_shared<Detail>(Detail{code, std::move(message), {}, 0, {}})) {}
 
   static Status ok() noexcept { return {}; }
 
@@ -59,13 +60,17 @@ class [[nodiscard]] Status {
   explicit operator bool() const noexcept { return is_ok(); }
   StatusCode code() const noexcept { return detail_ ? detail_->code : StatusCode::kOk; }
   /// What was asked, what was found, what to do. Empty on success.
-  std::string_view message() const noexcept { return detail_ ? std::string_view(detail_->message) : std::string_view(); }
+  std::string_view message() const noexcept {
+    return detail_ ? std::string_view(detail_->message) : std::string_view();
+  }
   /// The device's name such as "cuda:0"; empty where no device is concerned.
   std::string_view device() const noexcept { return detail_ ? std::string_view(detail_->device) : std::string_view(); }
   /// The driver's own error code; 0 where no driver call failed.
   std::int64_t driver_code() const noexcept { return detail_ ? detail_->driver_code : 0; }
   /// The driver's own name for that code, such as "CUDA_ERROR_ILLEGAL_ADDRESS"; empty where there is none.
-  std::string_view driver_name() const noexcept { return detail_ ? std::string_view(detail_->driver_name) : std::string_view(); }
+  std::string_view driver_name() const noexcept {
+    return detail_ ? std::string_view(detail_->driver_name) : std::string_view();
+  }
 
   /// A copy that names the device. Success stays success.
   Status with_device(std::string device) const {
@@ -91,7 +96,8 @@ class [[nodiscard]] Status {
     text += ": ";
     if (!detail_->device.empty()) text += "device '" + detail_->device + "': ";
     text += detail_->message;
-    if (!detail_->driver_name.empty()) text += " [" + detail_->driver_name + " (" + std::to_string(detail_->driver_code) + ")]";
+    if (!detail_->driver_name.empty())
+      text += " [" + detail_->driver_name + " (" + std::to_string(detail_->driver_code) + ")]";
     return text;
   }
 
@@ -158,10 +164,9 @@ class [[nodiscard]] Result {
 }  // namespace vmem
 
 /// Returns the status from the enclosing function when it is an error.
-#define VMEM_RETURN_IF_ERROR(expression)                            \
-  do {                                                              \
-    if (::vmem::Status vmem_status_ = (expression); !vmem_status_) \
-      return vmem_status_;                                          \
+#define VMEM_RETURN_IF_ERROR(expression)                                                \
+  do {                                                                                  \
+    if (::vmem::Status vmem_status_ = (expression); !vmem_status_) return vmem_status_; \
   } while (false)
 
 #define VMEM_CONCAT_INNER(a, b) a##b

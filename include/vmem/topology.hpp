@@ -6,8 +6,8 @@
 /// Thread contract: a Topology is immutable once a Runtime has it; its members may be called from any thread.
 #pragma once
 
-#include <vmem/device_info.hpp>
 #include <vmem/export.h>
+#include <vmem/device_info.hpp>
 #include <vmem/status.hpp>
 
 #include <chrono>
@@ -30,14 +30,14 @@ enum class LinkSource : std::uint8_t { kAssumed, kAdvertised, kMeasured, kFile }
 struct Link {
   DeviceIndex from = 0;
   DeviceIndex to = 0;
-  bool peer = false;                  ///< device to device without host memory between
-  double bytes_per_second = 0;        ///< for large copies
+  bool peer = false;                   ///< device to device without host memory between
+  double bytes_per_second = 0;         ///< for large copies
   std::chrono::nanoseconds latency{};  ///< of the smallest copy, its wait included
   LinkSource source = LinkSource::kAssumed;
 };
 
-/// A way for bytes from one device to another: the devices passed, both ends included. One entry: a copy within the device,
-/// whose rate is not a link's: 0.
+/// A way for bytes from one device to another: the devices passed, both ends included. One entry: a copy within the
+/// device, whose rate is not a link's: 0.
 struct Route {
   std::vector<DeviceIndex> devices;
   double bytes_per_second = 0;         ///< of the slowest link: hops are pipelined
@@ -54,12 +54,12 @@ struct TopologyNote {
 
 /// A device with what the topology file and hwloc add to the backend's information.
 struct TopologyDevice {
-  DeviceInfo info;                    ///< corrected by the file
-  std::uint64_t limit_bytes = 0;      ///< the most the pool may use of it; at most info.total_bytes
-  std::string card;                   ///< devices with the same card share its capacity and its link
-  std::optional<unsigned> link_width; ///< PCIe lanes in use
+  DeviceInfo info;                     ///< corrected by the file
+  std::uint64_t limit_bytes = 0;       ///< the most the pool may use of it; at most info.total_bytes
+  std::string card;                    ///< devices with the same card share its capacity and its link
+  std::optional<unsigned> link_width;  ///< PCIe lanes in use
   std::optional<unsigned> link_width_max;
-  std::optional<double> link_gts;     ///< giga-transfers per second a lane, as last read (idle cards report less)
+  std::optional<double> link_gts;  ///< giga-transfers per second a lane, as last read (idle cards report less)
 };
 
 /// A backend that can't be used, and why.
@@ -87,9 +87,10 @@ class VMEM_API Topology {
   Result<DeviceIndex> find(std::string_view name) const;
   /// The direct link, if there is one.
   const Link* link(DeviceIndex from, DeviceIndex to) const noexcept;
-  /// The route of least cost for that many bytes over simple paths of up to three links: latency plus bytes over bandwidth.
-  /// Of equal costs the one with fewer links wins, then the one through devices of lower index. Passes through GPUs and
-  /// host memory alone. kNotFound where the file hid every way; kInvalidValue for an index that is no device's.
+  /// The route of least cost for that many bytes over simple paths of up to three links: latency plus bytes over
+  /// bandwidth. Of equal costs the one with fewer links wins, then the one through devices of lower index. Passes
+  /// through GPUs and host memory alone. kNotFound where the file hid every way; kInvalidValue for an index that is no
+  /// device's.
   Result<Route> route(DeviceIndex from, DeviceIndex to, std::size_t bytes) const;
   /// Seconds that a route needs for that many bytes.
   static double cost_seconds(const Route& route, std::size_t bytes) noexcept;

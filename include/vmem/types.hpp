@@ -54,7 +54,9 @@ class Stream {
   /// REQUIRES: has_value().
   constexpr void* native() const noexcept { return native_; }
 
-  friend constexpr bool operator==(Stream a, Stream b) noexcept { return a.present_ == b.present_ && a.native_ == b.native_; }
+  friend constexpr bool operator==(Stream a, Stream b) noexcept {
+    return a.present_ == b.present_ && a.native_ == b.native_;
+  }
   friend constexpr bool operator!=(Stream a, Stream b) noexcept { return !(a == b); }
 
  private:

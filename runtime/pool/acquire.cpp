@@ -85,7 +85,10 @@ Status Pool::Impl::still_there(std::span<const AcquireRange> ranges) {
 Pool::Impl::Deadline Pool::Impl::deadline_of(const AcquireOptions& options) const {
   const auto now = std::chrono::steady_clock::now();
   const std::chrono::milliseconds wait = options.deadline.value_or(options_.acquire_deadline);
-  return wait > Deadline::max() - now ? Deadline::max() : now + wait;
+  // Compared in milliseconds: the longest of them overflow as nanoseconds, either way.
+  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::max() - now);
+  if (wait <= std::chrono::milliseconds(0)) return now;
+  return wait >= longest ? Deadline::max() : now + wait;
 }
 
 Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const AcquireOptions& options) {
@@ -99,11 +102,12 @@ Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const
   claim.device = options.device;
   claim.stream = options.stream;
   std::vector<std::size_t> order;
+  bool fetched = false;
   Status status = hold(ranges, claim, order, options);
   if (status && !claim.resident) {
     const Deadline deadline = deadline_of(options);
     status = fetch(claim, deadline, nullptr);
-    fetched_.fetch_add(1, std::memory_order_relaxed);
+    fetched = status.is_ok();
     if (!status) residency_->drop(claim);
   }
   if (status && !(claim.waits.empty() && claim.arrivals.empty())) {
@@ -114,6 +118,8 @@ Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const
     failed_.fetch_add(1, std::memory_order_relaxed);
     return status;
   }
+  acquires_.add();
+  if (fetched) fetched_.fetch_add(1, std::memory_order_relaxed);
   for (std::size_t i = 0; i < ranges.size(); ++i) grant->pointers.push_back(nullptr);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const ClaimRange& range = claim.ranges[i];
@@ -219,7 +225,6 @@ Status Pool::Impl::release(Acquired::Grant& grant) {
   const Status status = residency_->release(claim, use);
   if (kept != 0) residency_->hide(claim);
   for (std::size_t i = 0; i < claim.ranges.size() * kept; ++i) claim.ranges[i].region->num_claims.fetch_sub(1);
-  acquires_.add();
   return status ? recorded : status;
 }
 

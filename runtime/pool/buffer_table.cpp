@@ -52,7 +52,7 @@ Result<PoolAddress> BufferTable::allocate(std::size_t bytes, bool zeroed, std::o
   }
   std::unique_ptr<BufferRecord> record;
   MutexLock lock(mutex_);
-  if (bytes <= shared_bytes_ / 2) {
+  if (bytes <= shared_bytes_ / 2 && !preferred) {
     VMEM_ASSIGN_OR_RETURN(record, make_packed(bytes, zeroed));
   } else {
     VMEM_ASSIGN_OR_RETURN(record, make_own(bytes, zeroed));

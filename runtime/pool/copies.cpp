@@ -117,9 +117,11 @@ Status Pool::Impl::fill(PoolAddress address, std::uint8_t value, std::size_t byt
     VMEM_ASSIGN_OR_RETURN(const Part part, part_at(address + done, bytes - done));
     const AcquireRange range{address + done, part.bytes, Access::kWriteDiscard};
     VMEM_ASSIGN_OR_RETURN(Acquired acquired, acquire({&range, 1}, {part.device, {}, {}}));
-    VMEM_ASSIGN_OR_RETURN(const Event event,
-                          context_.devices[part.device]->fill(acquired.data(), value, part.bytes, Stream()));
-    VMEM_RETURN_IF_ERROR(event.wait());
+    const auto event = context_.devices[part.device]->fill(acquired.data(), value, part.bytes, Stream());
+    if (Status status = event ? event->wait() : event.error(); !status) {
+      take_in_failures(status);
+      return status;
+    }
     VMEM_RETURN_IF_ERROR(acquired.release());
     done += part.bytes;
   }

@@ -97,6 +97,7 @@ Status Pool::Impl::no_such_device(DeviceIndex device) const {
 Status Pool::Impl::check_given_stream(const AcquireOptions& options) const {
   Device& device = *context_.devices[options.device];
   if (Status status = device.check_stream(options.stream); !status) {
+    if (status.code() == StatusCode::kDeviceFailed) return status;
     return Status(StatusCode::kInvalidValue, format("the stream is none of this device: {}", status.message()))
         .with_device(device.info().name);
   }
@@ -111,7 +112,9 @@ Result<PoolAddress> Pool::Impl::allocate(std::size_t bytes, const BufferOptions&
   VMEM_RETURN_IF_ERROR(check_fork());
   std::optional<DeviceIndex> preferred;
   if (!options.preferred_device.empty()) {
-    VMEM_ASSIGN_OR_RETURN(preferred, context_.topology->find(options.preferred_device));
+    const auto device = context_.topology->find(options.preferred_device);
+    if (!device) return Status(StatusCode::kInvalidValue, format("preferred_device: {}", device.error().message()));
+    preferred = *device;
   }
   return buffers_->allocate(bytes, options.zeroed, preferred);
 }
@@ -166,6 +169,17 @@ Status Pool::Impl::fetch_now(PoolAddress address, std::size_t bytes, DeviceIndex
   return residency_->release(claim, std::nullopt);
 }
 
+// REQUIRES: in a read section; the address lies in a buffer.
+Status Pool::Impl::prefer(PoolAddress address, std::optional<DeviceIndex> device) {
+  const BufferRecord* record = buffers_->find(address);
+  if (record->shared == nullptr) {
+    record->region->prefer(device);
+    return {};
+  }
+  return {StatusCode::kUnsupported,
+          "a small buffer shares its block with others: name the preferred device when it is allocated"};
+}
+
 Status Pool::Impl::advise(PoolAddress address, std::size_t bytes, Advice advice, DeviceIndex device) {
   VMEM_RETURN_IF_ERROR(check_fork());
   VMEM_RETURN_IF_ERROR(check_device(device));
@@ -190,11 +204,9 @@ Status Pool::Impl::advise(PoolAddress address, std::size_t bytes, Advice advice,
     case Advice::kUnpin:
       return residency_->unpin(claim);
     case Advice::kPreferDevice:
-      claim.ranges[0].region->prefer(device);
-      return {};
+      return prefer(address, device);
     case Advice::kNoPreference:
-      claim.ranges[0].region->prefer(std::nullopt);
-      return {};
+      return prefer(address, std::nullopt);
     default:
       return {StatusCode::kInvalidValue, format("advice {} is none that there is", static_cast<int>(advice))};
   }

@@ -91,6 +91,7 @@ class VMEM_LOCAL Pool::Impl {
   Status order_after(Claim& claim, Deadline deadline);
   Status wait_in_order(Claim& claim, const std::vector<Event>& events, Deadline deadline, bool are_arrivals);
   Status record_use(const Claim& claim, std::optional<Event>& use);
+  Status prefer(PoolAddress address, std::optional<DeviceIndex> device);
   Deadline deadline_of(const AcquireOptions& options) const;
 
   // copies.cpp
