@@ -45,6 +45,13 @@ struct Flight::State {
   bool watch_sleeps VMEM_GUARDED_BY(mutex) = false;  // without a deadline
   bool stopping VMEM_GUARDED_BY(mutex) = false;
 
+  // An error that names another device (a peer that is lost) is that device's.
+  void fail(DeviceIndex device, const Status& status) VMEM_REQUIRES(mutex) {
+    const auto named = std::find(names.begin(), names.end(), status.device());
+    if (named != names.end()) device = static_cast<DeviceIndex>(named - names.begin());
+    if (failed[device].is_ok()) failed[device] = status;
+  }
+
   SteadyTime deadline(const Lane& lane) const VMEM_REQUIRES(mutex) {
     return std::max(lane.operations.front()->issued, lane.last_end) + timeout;
   }
@@ -153,9 +160,7 @@ void Flight::finish(const std::shared_ptr<State>& state, const std::shared_ptr<O
       state->lanes[operation->lane].last_end = std::chrono::steady_clock::now();
       state->unlist(*operation);
     }
-    if (status.code() == StatusCode::kDeviceFailed && state->failed[operation->device].is_ok()) {
-      state->failed[operation->device] = status;
-    }
+    if (status.code() == StatusCode::kDeviceFailed) state->fail(operation->device, status);
   }
   // Memory is given back before its user hears of the end and asks whether it is free.
   if (operation->released) operation->released();
@@ -190,9 +195,9 @@ Status Flight::device_status(DeviceIndex device) const {
   return Status(StatusCode::kDeviceFailed, std::string(status.message())).with_device(std::string(status.device()));
 }
 
-void Flight::fail_device(DeviceIndex device, Status status) {
+void Flight::fail_device(DeviceIndex device, const Status& status) {
   MutexLock lock(state_->mutex);
-  if (state_->failed[device].is_ok()) state_->failed[device] = std::move(status);
+  state_->fail(device, status);
 }
 
 std::size_t Flight::in_flight(DeviceIndex device) const {

@@ -43,7 +43,8 @@ class Flight {
 
   // Success, or why the engine takes no more work for the device.
   Status device_status(DeviceIndex device) const;
-  void fail_device(DeviceIndex device, Status status);
+  // An error that names another device is that device's.
+  void fail_device(DeviceIndex device, const Status& status);
   std::size_t in_flight(DeviceIndex device) const;
 
  private:
