@@ -137,19 +137,18 @@ Status Residency::inspect(Claim& claim, Piece& piece, Attempt& attempt, bool& ha
 
 Status Residency::list_windowed(Claim& claim, Attempt& attempt) {
   const DeviceMemory& memory = memories_[claim.device];
-  const Block* previous = nullptr;
+  const Block* last = nullptr;  // the furthest so far: ranges that overlap come back to blocks before it
   for (Piece& piece : claim.pieces) {
     const std::size_t bytes = frame_bytes(memory, *piece.block);
-    if (piece.block != previous) attempt.claim_bytes += bytes;
+    const bool seen =
+        last != nullptr && &last->region() == &piece.block->region() && piece.block->index() <= last->index();
+    if (!seen) attempt.claim_bytes += bytes;
     bool has_instance = true;
     if (!piece.resident) VMEM_RETURN_IF_ERROR(inspect(claim, piece, attempt, has_instance));
-    const auto& frames = attempt.plan.frames;
-    const bool listed = !frames.empty() && frames.back().region == &piece.block->region() &&
-                        frames.back().first_block == piece.block->index();
-    if (!has_instance && !listed) {
+    if (!has_instance && !seen) {
       attempt.plan.frames.push_back({&piece.block->region(), piece.block->index(), 1, bytes});
     }
-    previous = piece.block;
+    if (!seen) last = piece.block;
   }
   return {};
 }
@@ -285,16 +284,19 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
       .with_device(name);
 }
 
-// True if a grant other than this claim's, or a pin, keeps memory of the claim's device.
+// True if a grant other than this claim's, or a pin, keeps memory: of the claim's device, or of one that could take
+// what leaves it.
 bool Residency::is_held_by_others(const Claim& claim) {
-  for (const auto& span : memories_[claim.device].spans) {
-    for (std::size_t i = 0; i < span->num_blocks; ++i) {
-      Block* block = span->region->find_block(span->first_block + i);
-      if (block == nullptr) continue;
-      MutexLock lock(block->mutex);
-      if (!block->pins.empty()) return true;
-      for (const vmem::Hold& hold : block->holds) {
-        if (hold.owner != &claim && hold.device == claim.device) return true;
+  for (const DeviceMemory& memory : memories_) {
+    for (const auto& span : memory.spans) {
+      for (std::size_t i = 0; i < span->num_blocks; ++i) {
+        Block* block = span->region->find_block(span->first_block + i);
+        if (block == nullptr) continue;
+        MutexLock lock(block->mutex);
+        if (!block->pins.empty()) return true;
+        for (const vmem::Hold& hold : block->holds) {
+          if (hold.owner != &claim) return true;
+        }
       }
     }
   }
@@ -372,6 +374,13 @@ std::optional<Departure> Residency::find_room(Block& block, DeviceIndex from, At
   const auto ranked = rank_destinations(block.region(), from, block.bytes(), attempt);
   {
     MutexLock lock(block.mutex);
+    // What it prefers comes before where it happens to have a frame.
+    const auto preferred = block.region().preferred();
+    if (preferred && !ranked.empty() && ranked.front() == *preferred && block.find(*preferred) == nullptr) {
+      const std::size_t bytes = frame_bytes(memories_[*preferred], block);
+      if (!attempt.merge_only && memories_[*preferred].store->reserve(bytes))
+        return Departure{&block, *preferred, bytes};
+    }
     for (const DeviceIndex device : ranked) {
       if (block.find(device) != nullptr) return Departure{&block, device, 0};
     }

@@ -90,18 +90,22 @@ void Residency::pin(const Claim& claim) {
 }
 
 Status Residency::unpin(const Claim& claim) {
-  for (const Piece& piece : claim.pieces) {
-    Block& block = *piece.block;
-    MutexLock lock(block.mutex);
-    const auto pin = std::find_if(block.pins.begin(), block.pins.end(), [&](const Pin& candidate) {
-      return candidate.device == claim.device && candidate.pages == piece.pages;
-    });
-    if (pin == block.pins.end()) {
-      return Status(StatusCode::kInvalidValue, "the range is not pinned there: unpin the range that was pinned")
-          .with_device(memories_[claim.device].device->info().name);
+  // All of it is looked at before any of it is changed.
+  for (const bool changes : {false, true}) {
+    for (const Piece& piece : claim.pieces) {
+      Block& block = *piece.block;
+      MutexLock lock(block.mutex);
+      const auto pin = std::find_if(block.pins.begin(), block.pins.end(), [&](const Pin& candidate) {
+        return candidate.device == claim.device && candidate.pages == piece.pages;
+      });
+      if (pin == block.pins.end()) {
+        return Status(StatusCode::kInvalidValue, "the range is not pinned there: unpin the range that was pinned")
+            .with_device(memories_[claim.device].device->info().name);
+      }
+      if (!changes) continue;
+      block.pins.erase(pin);
+      --block.find(claim.device)->num_pins;
     }
-    block.pins.erase(pin);
-    --block.find(claim.device)->num_pins;
   }
   wake_memory_waiters();
   return {};
