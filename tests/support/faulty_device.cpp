@@ -141,6 +141,16 @@ void FaultControl::set_hook(std::function<void(std::string_view)> hook) {
   hook_ = std::move(hook);
 }
 
+void FaultControl::set_capturing(Stream stream) {
+  MutexLock lock(mutex_);
+  capturing_ = stream;
+}
+
+bool FaultControl::is_capturing(Stream stream) const {
+  MutexLock lock(mutex_);
+  return stream.has_value() && stream == capturing_;
+}
+
 FaultControl::Decision FaultControl::enter(std::string_view call, bool is_work, bool is_data) {
   std::function<void(std::string_view)> hook;
   {
@@ -410,6 +420,7 @@ Status FaultyDevice::wait_event(Stream stream, const Event& event) {
 
 Result<bool> FaultyDevice::is_capturing(Stream stream) {
   VMEM_RETURN_IF_ERROR(enter("is_capturing"));
+  if (control_->is_capturing(stream)) return true;
   return device_->is_capturing(stream);
 }
 

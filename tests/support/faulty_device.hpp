@@ -47,6 +47,10 @@ class FaultControl {
   std::uint64_t num_hanging() const VMEM_EXCLUDES(mutex_);
   void reset_counts() VMEM_EXCLUDES(mutex_);
 
+  // `is_capturing` answers true for the stream; no stream: for none.
+  void set_capturing(Stream stream) VMEM_EXCLUDES(mutex_);
+  bool is_capturing(Stream stream) const VMEM_EXCLUDES(mutex_);
+
   // Called before each call is passed on, from the calling thread, with no mutex held: a test may block there, or
   // change the faults.
   void set_hook(std::function<void(std::string_view call)> hook) VMEM_EXCLUDES(mutex_);
@@ -75,6 +79,7 @@ class FaultControl {
   std::map<std::string, std::uint64_t, std::less<>> counts_ VMEM_GUARDED_BY(mutex_);
   std::uint64_t num_faults_ VMEM_GUARDED_BY(mutex_) = 0;
   std::function<void(std::string_view)> hook_ VMEM_GUARDED_BY(mutex_);
+  Stream capturing_ VMEM_GUARDED_BY(mutex_);
   std::vector<std::pair<Stream, std::shared_ptr<StuckEvent>>> stuck_ VMEM_GUARDED_BY(mutex_);
 };
 

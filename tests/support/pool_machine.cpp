@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "backends/host/host_backend.hpp"
-#include "runtime/pool/pool_context.hpp"
 #include "runtime/pool/pool_impl.hpp"
 #include "runtime/support/check.hpp"
 #include "runtime/topology/assemble.hpp"
@@ -23,6 +22,7 @@ BackendConfig config_of(const PoolMachineSpec& spec) {
     device.total_bytes = spec.gpu_bytes[i];
     device.granularity = 16_KiB;
     device.caps = spec.caps;
+    if (spec.adjust) spec.adjust(device);
     config.simulated.push_back(device);
   }
   return config;
@@ -45,27 +45,31 @@ PoolMachine::PoolMachine(const PoolMachineSpec& spec) {
   auto assembled = assemble_topology(input);
   VMEM_CHECK(assembled.has_value());
   topology_ = std::move(assembled->topology);
-  PoolContext context;
   for (const std::size_t backing : assembled->backing) {
     controls_.push_back(std::make_shared<FaultControl>());
     devices_.push_back(make_faulty(std::move((*found)[backing]), controls_.back()));
     free_at_start_.push_back(devices_.back()->memory_info()->free_bytes);
-    context.devices.push_back(devices_.back().get());
+    context_.devices.push_back(devices_.back().get());
   }
   TransferOptions options;
   options.timeout = spec.copy_timeout;
   options.staging_bytes = 1_MiB;
   options.copy_threads = 2;
-  auto transfers = TransferEngine::create(context.devices, topology_, log_, options);
+  auto transfers = TransferEngine::create(context_.devices, topology_, log_, options);
   VMEM_CHECK(transfers.has_value());
   transfers_ = std::move(*transfers);
-  context.log = &log_;
-  context.topology = &topology_;
-  context.transfers = transfers_.get();
-  context.fork = &fork_;
-  auto impl = Pool::Impl::create(context, spec.pool);
-  VMEM_CHECK(impl.has_value());
-  pool_ = std::make_unique<Pool>(std::move(*impl));
+  context_.log = &log_;
+  context_.topology = &topology_;
+  context_.transfers = transfers_.get();
+  context_.fork = &fork_;
+  auto pool = make_pool(spec.pool);
+  VMEM_CHECK(pool.has_value());
+  pool_ = std::move(*pool);
+}
+
+Result<std::unique_ptr<Pool>> PoolMachine::make_pool(const PoolOptions& options) {
+  VMEM_ASSIGN_OR_RETURN(auto impl, Pool::Impl::create(context_, options));
+  return std::make_unique<Pool>(std::move(impl));
 }
 
 void PoolMachine::end_pool() {

@@ -2,16 +2,19 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <vmem/backend_config.hpp>
 #include <vmem/pool.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/pool/fork_marker.hpp"
+#include "runtime/pool/pool_context.hpp"
 #include "runtime/support/log.hpp"
 #include "runtime/transfer/transfer_engine.hpp"
 #include "tests/support/faulty_device.hpp"
@@ -25,6 +28,7 @@ struct PoolMachineSpec {
   std::uint64_t host_bytes = 64_MiB;
   PoolOptions pool;
   std::chrono::milliseconds copy_timeout{20'000};
+  std::function<void(SimulatedDevice&)> adjust;  // called for each GPU before it is made; may be empty
 
   PoolMachineSpec() {
     pool.block_bytes = 64_KiB;
@@ -41,6 +45,8 @@ class PoolMachine {
   PoolMachine& operator=(const PoolMachine&) = delete;
 
   Pool& pool() { return *pool_; }
+  // One more pool on the same devices; it goes before `end_pool`.
+  Result<std::unique_ptr<Pool>> make_pool(const PoolOptions& options);
   const Topology& topology() const { return topology_; }
   DeviceIndex host() const { return devices_.size() - 1; }
   DeviceIndex num_devices() const { return devices_.size(); }
@@ -58,6 +64,7 @@ class PoolMachine {
   Logger log_{LogLevel::kOff};
   ForkMarker fork_;
   std::unique_ptr<TransferEngine> transfers_;
+  PoolContext context_;
   std::unique_ptr<Pool> pool_;
 };
 
