@@ -41,11 +41,13 @@ class InlineVector {
 
  private:
   void grow() {
-    auto larger = std::make_unique<T[]>(capacity_ * 2);
+    const std::size_t capacity = capacity_ * 2;
+    VMEM_CHECK(capacity > size_);
+    auto larger = std::make_unique<T[]>(capacity);
     for (std::size_t i = 0; i < size_; ++i) larger[i] = data_[i];
     heap_ = std::move(larger);
     data_ = heap_.get();
-    capacity_ *= 2;
+    capacity_ = capacity;
   }
 
   T inline_[N];
