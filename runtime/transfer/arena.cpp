@@ -3,7 +3,7 @@
 #include <tbb/flow_graph.h>
 #include <tbb/task_arena.h>
 
-#include <optional>
+#include <deque>
 #include <utility>
 
 namespace vmem {
@@ -12,25 +12,52 @@ struct TransferArena::State {
   // One slot more than threads: for whoever builds a graph or drains one.
   explicit State(unsigned num_threads) : arena(static_cast<int>(num_threads) + 1, num_threads + 1) {}
 
+  void run_next() {
+    std::function<void()> task;
+    {
+      MutexLock lock(mutex);
+      task = std::move(tasks.front());
+      tasks.pop_front();
+    }
+    task();
+  }
+
   tbb::task_arena arena;
-  std::optional<tbb::flow::graph> keeper;  // its wait ends only with the arena, so the threads serve whatever comes
+  // One for each thread: its wait ends only with the arena, so the thread serves whatever comes.
+  std::deque<tbb::flow::graph> keepers;
+  Mutex mutex;
+  std::deque<std::function<void()>> tasks VMEM_GUARDED_BY(mutex);  // one for each run_next that was enqueued
 };
 
 TransferArena::TransferArena(unsigned num_threads) : state_(std::make_unique<State>(num_threads)) {
-  state_->arena.execute([this] { state_->keeper.emplace(); });
-  state_->keeper->reserve_wait();
-  for (unsigned i = 0; i < num_threads; ++i) {
-    threads_.emplace_back([this] { state_->arena.execute([this] { state_->keeper->wait_for_all(); }); });
+  try {
+    for (unsigned i = 0; i < num_threads; ++i) {
+      tbb::flow::graph* keeper = nullptr;
+      state_->arena.execute([&] { keeper = &state_->keepers.emplace_back(); });
+      keeper->reserve_wait();
+      threads_.emplace_back([this, keeper] { state_->arena.execute([keeper] { keeper->wait_for_all(); }); });
+    }
+  } catch (...) {  // the system has no more threads
+    end_threads();
+    throw;
   }
 }
 
-TransferArena::~TransferArena() {
-  state_->keeper->release_wait();
+TransferArena::~TransferArena() { end_threads(); }
+
+void TransferArena::end_threads() {
+  for (auto& keeper : state_->keepers) keeper.release_wait();
   for (auto& thread : threads_) thread.join();
-  state_->arena.execute([this] { state_->keeper.reset(); });
+  state_->arena.execute([this] { state_->keepers.clear(); });
 }
 
-void TransferArena::enqueue(std::function<void()> task) { state_->arena.enqueue(std::move(task)); }
+void TransferArena::enqueue(std::function<void()> task) {
+  {
+    MutexLock lock(state_->mutex);
+    state_->tasks.push_back(std::move(task));
+  }
+  state_->arena.enqueue([state = state_.get()] { state->run_next(); });
+}
 
 void TransferArena::execute(const std::function<void()>& body) { state_->arena.execute(body); }
 

@@ -27,6 +27,9 @@ class TransferArena {
 
  private:
   struct State;
+
+  void end_threads();
+
   const std::unique_ptr<State> state_;
   std::vector<std::thread> threads_;
 };

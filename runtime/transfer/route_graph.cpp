@@ -3,7 +3,9 @@
 #include <tbb/flow_graph.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -11,15 +13,27 @@
 namespace vmem {
 namespace {
 
-struct TransferChunk {
+// What a node writes into a message, the next one reads. oneTBB orders the two by its own means; this says it once
+// more, where tools that don't see into its library can see it.
+class HandedOver {
+ public:
+  void give() noexcept { times_.fetch_add(1, std::memory_order_release); }
+  void take() const noexcept { static_cast<void>(times_.load(std::memory_order_acquire)); }
+
+ private:
+  std::atomic<unsigned> times_{0};
+};
+
+// Messages are plain pointers, so that oneTBB copies nothing of what they hold: made by `pump`, freed by the last node
+// that sees them.
+struct TransferChunk : HandedOver {
   TransferPtr transfer;
   std::vector<ByteRange> pieces;
   LanePtr lane;
 };
-using ChunkPtr = std::shared_ptr<TransferChunk>;  // shared: nodes of a graph copy their messages
 
 // A lane, or the reason why none can be had: then it takes a chunk through the graph to the end of its transfer.
-struct Token {
+struct Token : HandedOver {
   LanePtr lane;
   Status error;
 };
@@ -39,18 +53,18 @@ std::vector<CopySegment> segments_of(const TransferChunk& chunk, bool from_packe
 
 // The nodes, built and destroyed in the arena that they run in.
 struct RouteGraph::Nodes {
-  using Paired = std::tuple<ChunkPtr, Token>;
-  using Hop = tbb::flow::async_node<ChunkPtr, ChunkPtr>;
+  using Paired = std::tuple<TransferChunk*, Token*>;
+  using Hop = tbb::flow::async_node<TransferChunk*, TransferChunk*>;
 
   Nodes() : chunks(graph), tokens(graph), pair(graph) {}
 
   tbb::flow::graph graph;
-  tbb::flow::queue_node<ChunkPtr> chunks;
-  tbb::flow::queue_node<Token> tokens;
+  tbb::flow::queue_node<TransferChunk*> chunks;
+  tbb::flow::queue_node<Token*> tokens;
   tbb::flow::join_node<Paired, tbb::flow::reserving> pair;
-  std::optional<tbb::flow::function_node<Paired, ChunkPtr>> admit;
+  std::optional<tbb::flow::function_node<Paired, TransferChunk*, tbb::flow::lightweight>> admit;
   std::deque<Hop> hops;
-  std::optional<tbb::flow::function_node<ChunkPtr>> finish;
+  std::optional<tbb::flow::function_node<TransferChunk*>> finish;
 };
 
 class RouteGraph::Impl {
@@ -78,16 +92,16 @@ class RouteGraph::Impl {
 
   // Feeds the graph as far as lanes go, one chunk more so that the next lane finds one, and ends what is over.
   void pump() {
-    std::vector<ChunkPtr> chunks;
-    std::vector<Token> tokens;
+    std::vector<std::unique_ptr<TransferChunk>> chunks;
+    std::vector<std::unique_ptr<Token>> tokens;
     std::vector<TransferPtr> ended;
     {
       MutexLock lock(mutex_);
-      while (ChunkPtr chunk = next_chunk(ended)) chunks.push_back(std::move(chunk));
+      while (auto chunk = next_chunk(ended)) chunks.push_back(std::move(chunk));
       take_lanes(tokens);
     }
-    for (auto& chunk : chunks) nodes_->chunks.try_put(std::move(chunk));
-    for (auto& token : tokens) nodes_->tokens.try_put(std::move(token));
+    for (auto& chunk : chunks) put(nodes_->chunks, chunk.release());
+    for (auto& token : tokens) put(nodes_->tokens, token.release());
     for (const auto& transfer : ended) transfer->end();
   }
 
@@ -111,11 +125,14 @@ class RouteGraph::Impl {
   void build() {
     nodes_ = std::make_unique<Nodes>();
     auto& graph = nodes_->graph;
-    nodes_->admit.emplace(graph, tbb::flow::unlimited, [](const Nodes::Paired& paired) {
-      const ChunkPtr& chunk = std::get<0>(paired);
-      const Token& token = std::get<1>(paired);
-      chunk->lane = token.lane;
-      if (!token.lane) chunk->transfer->fail(token.error);
+    nodes_->admit.emplace(graph, tbb::flow::unlimited, [](const Nodes::Paired& paired) noexcept {
+      TransferChunk* const chunk = std::get<0>(paired);
+      const std::unique_ptr<Token> token(std::get<1>(paired));
+      chunk->take();
+      token->take();
+      chunk->lane = token->lane;
+      if (!token->lane) chunk->transfer->fail(token->error);
+      chunk->give();
       return chunk;
     });
     for (std::size_t hop = 0; hop < path_.num_hops(); ++hop) {
@@ -123,9 +140,9 @@ class RouteGraph::Impl {
       const bool by_cpu = kind_of(hop) == HopKind::kHostToHost;
       nodes_->hops.emplace_back(
           graph, by_cpu ? tbb::flow::unlimited : tbb::flow::serial,
-          [this, hop](const ChunkPtr& chunk, Nodes::Hop::gateway_type& gateway) { run_hop(hop, chunk, gateway); });
+          [this, hop](TransferChunk* chunk, Nodes::Hop::gateway_type& gateway) { run_hop(hop, chunk, gateway); });
     }
-    nodes_->finish.emplace(graph, tbb::flow::unlimited, [this](const ChunkPtr& chunk) { finish(chunk); });
+    nodes_->finish.emplace(graph, tbb::flow::unlimited, [this](TransferChunk* chunk) { finish(chunk); });
     tbb::flow::make_edge(nodes_->chunks, tbb::flow::input_port<0>(nodes_->pair));
     tbb::flow::make_edge(nodes_->tokens, tbb::flow::input_port<1>(nodes_->pair));
     tbb::flow::make_edge(nodes_->pair, *nodes_->admit);
@@ -154,20 +171,29 @@ class RouteGraph::Impl {
     return copy;
   }
 
-  void run_hop(std::size_t hop, const ChunkPtr& chunk, Nodes::Hop::gateway_type& gateway) noexcept {
+  void run_hop(std::size_t hop, TransferChunk* chunk, Nodes::Hop::gateway_type& gateway) noexcept {
+    chunk->take();
     if (chunk->transfer->has_failed()) {
-      gateway.try_put(chunk);
+      put(gateway, chunk);
       return;
     }
     gateway.reserve_wait();
     hops_.run(copy_of(hop, *chunk), chunk->lane, [chunk, &gateway](const Status& status) {
       if (!status) chunk->transfer->fail(status);
-      gateway.try_put(chunk);
+      put(gateway, chunk);
       gateway.release_wait();
     });
   }
 
-  void finish(const ChunkPtr& chunk) noexcept {
+  template <typename Node, typename Message>
+  static void put(Node& node, Message* message) {
+    message->give();
+    node.try_put(message);
+  }
+
+  void finish(TransferChunk* ended) noexcept {
+    const std::unique_ptr<TransferChunk> chunk(ended);
+    chunk->take();
     const LanePtr lane = std::move(chunk->lane);
     const TransferPtr& transfer = chunk->transfer;
     bool keep = false;
@@ -184,7 +210,7 @@ class RouteGraph::Impl {
       if (!keep) --num_lanes_;
     }
     if (keep) {
-      nodes_->tokens.try_put(Token{lane, Status()});
+      put(nodes_->tokens, make_token(lane, Status()).release());
     } else if (lane) {
       ring_.give_back(lane);
     }
@@ -193,7 +219,7 @@ class RouteGraph::Impl {
   }
 
   // The transfers take turns, chunk by chunk.
-  ChunkPtr next_chunk(std::vector<TransferPtr>& ended) VMEM_REQUIRES(mutex_) {
+  std::unique_ptr<TransferChunk> next_chunk(std::vector<TransferPtr>& ended) VMEM_REQUIRES(mutex_) {
     while (!waiting_.empty() && num_chunks_ <= depth_) {
       TransferPtr transfer = std::move(waiting_.front());
       waiting_.pop_front();
@@ -201,7 +227,7 @@ class RouteGraph::Impl {
         if (transfer->chunks_out == 0) ended.push_back(std::move(transfer));
         continue;
       }
-      auto chunk = std::make_shared<TransferChunk>();
+      auto chunk = std::make_unique<TransferChunk>();
       chunk->pieces = transfer->cursor.take(transfer->plan.chunk_bytes, transfer->most_pieces);
       chunk->transfer = transfer;
       ++transfer->chunks_out;
@@ -212,11 +238,18 @@ class RouteGraph::Impl {
     return nullptr;
   }
 
-  void take_lanes(std::vector<Token>& tokens) VMEM_REQUIRES(mutex_) {
+  static std::unique_ptr<Token> make_token(LanePtr lane, Status error) {
+    auto token = std::make_unique<Token>();
+    token->lane = std::move(lane);
+    token->error = std::move(error);
+    return token;
+  }
+
+  void take_lanes(std::vector<std::unique_ptr<Token>>& tokens) VMEM_REQUIRES(mutex_) {
     while (num_lanes_ < std::min<std::size_t>(depth_, num_chunks_)) {
       auto lane = ring_.take(shape_, &self_);
       if (!lane && (lane.error().code() == StatusCode::kBusy || num_lanes_ > 0)) return;
-      tokens.push_back(lane ? Token{*lane, Status()} : Token{nullptr, lane.error()});
+      tokens.push_back(lane ? make_token(*lane, Status()) : make_token(nullptr, lane.error()));
       ++num_lanes_;
     }
   }
