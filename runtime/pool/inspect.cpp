@@ -41,6 +41,7 @@ Result<Translation> Pool::Impl::translate(PoolAddress address) {
   entry.virtual_address = record->address;
   entry.size = record->bytes;
   Region& region = *record->region;
+  std::vector<std::uint64_t> references;
   const std::size_t end = record->offset + align_up(record->bytes, kPageBytes);
   for (std::size_t index = region.block_index(record->offset); index <= region.block_index(end - 1); ++index) {
     Block* block = region.find_block(index);
@@ -48,10 +49,13 @@ Result<Translation> Pool::Impl::translate(PoolAddress address) {
     const std::size_t base = index * region.block_bytes();
     const std::size_t first = std::max(base, record->offset) - base;
     const std::size_t last = std::min(base + block->bytes(), end) - base;
-    entry.reference_count += residency_->reference_count(
-        *block,
-        {static_cast<std::uint32_t>(first / kPageBytes), static_cast<std::uint32_t>(divide_up(last, kPageBytes))});
+    const PageRange pages{static_cast<std::uint32_t>(first / kPageBytes),
+                          static_cast<std::uint32_t>(divide_up(last, kPageBytes))};
+    Residency::collect_references(*block, pages, references);
   }
+  std::sort(references.begin(), references.end());
+  const auto last_reference = std::unique(references.begin(), references.end());
+  entry.reference_count = static_cast<std::uint32_t>(last_reference - references.begin());
   const std::size_t offset = record->offset + (address - record->address);
   if (Block* block = region.find_block(region.block_index(offset))) {
     locate(*block, offset & (region.block_bytes() - 1), entry, *residency_);

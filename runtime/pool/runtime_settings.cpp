@@ -121,7 +121,7 @@ std::vector<SimulatedDevice> default_simulated_gpus(unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
     devices[i].name = format("sim:{}", i);
     // Labels for people alone; nothing in the core knows what they mean.
-    devices[i].vendor = i % 2 == 0 ? "nvidia" : "amd";
+    devices[i].vendor = i % 2 == 0 ? "one" : "another";
     devices[i].wave_width = i % 2 == 0 ? 32 : 64;
     devices[i].total_bytes = kDefaultSimulatedBytes;
   }

@@ -116,6 +116,7 @@ struct PendingCommit {
 struct Pin {
   PageRange pages;
   DeviceIndex device;
+  std::uint64_t id;  // of the call that pinned: one pin may lie in several blocks
 };
 
 struct PageFault {

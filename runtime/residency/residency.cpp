@@ -283,12 +283,15 @@ std::optional<DeviceIndex> Residency::owner_of(Block& block, std::uint32_t page)
   return std::nullopt;
 }
 
-std::uint32_t Residency::reference_count(Block& block, PageRange pages) const {
+void Residency::collect_references(Block& block, PageRange pages, std::vector<std::uint64_t>& references) {
   MutexLock lock(block.mutex);
-  std::uint32_t count = 0;
-  for (const vmem::Hold& hold : block.holds) count += hold.pages.overlaps(pages) ? 1 : 0;
-  for (const Pin& pin : block.pins) count += pin.pages.overlaps(pages) ? 1 : 0;
-  return count;
+  for (const vmem::Hold& hold : block.holds) {
+    // Claims are named by their address, which is even.
+    if (hold.pages.overlaps(pages)) references.push_back(reinterpret_cast<std::uintptr_t>(hold.owner));
+  }
+  for (const Pin& pin : block.pins) {
+    if (pin.pages.overlaps(pages)) references.push_back(pin.id * 2 + 1);
+  }
 }
 
 Status Residency::device_status(DeviceIndex device) const {

@@ -118,8 +118,8 @@ class Residency {
   void fail_device(DeviceIndex device, const Status& status);
   Status device_status(DeviceIndex device) const;
 
-  // Live holds and pins on the pages.
-  std::uint32_t reference_count(Block& block, PageRange pages) const;
+  // Names the live claims and the pins on the pages, each by a number of its own; one may be named by several blocks.
+  static void collect_references(Block& block, PageRange pages, std::vector<std::uint64_t>& references);
   // Waits until nothing that overlaps the pages is under way, then takes it in.
   static void settle(Block& block, PageRange pages);
   // The device that owns a page, if any.
@@ -193,6 +193,7 @@ class Residency {
   const std::unique_ptr<DeviceMemory[]> storage_;
   const std::span<DeviceMemory> memories_;  // what is not a device's store is guarded by plan_mutex_
   std::atomic<std::uint64_t> epoch_{1};
+  std::atomic<std::uint64_t> pins_{0};
   std::atomic<std::uint64_t> evictions_{0};
   std::atomic<std::uint64_t> waits_{0};
 

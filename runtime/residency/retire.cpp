@@ -82,9 +82,10 @@ Status Residency::forget(Block& block, PageRange pages, bool zero) {
 }
 
 void Residency::pin(const Claim& claim) {
+  const std::uint64_t id = pins_.fetch_add(1, std::memory_order_relaxed);
   for (const Piece& piece : claim.pieces) {
     MutexLock lock(piece.block->mutex);
-    piece.block->pins.push_back({piece.pages, claim.device});
+    piece.block->pins.push_back({piece.pages, claim.device, id});
     ++piece.block->find(claim.device)->num_pins;
   }
 }

@@ -116,7 +116,8 @@ Result<BenchPlan> make_plan(const Topology& topology, const BenchSettings& setti
                                format_bytes(asked), format_bytes(plan.block_bytes), kParts * kLeastDeviceBlocks));
   }
   const auto rounded = checked_align_up(asked, plan.block_bytes);
-  const auto whole = rounded ? checked_add(*rounded, *rounded / 4) : std::nullopt;
+  // Half as much again: each device keeps a block spare, and while a range is written its bytes from before are kept.
+  const auto whole = rounded ? checked_add(*rounded, *rounded / 2) : std::nullopt;
   if (!whole) return invalid(fmt::format("--size: {} is more than can be addressed", format_bytes(asked)));
   plan.buffer_bytes = *rounded;
   const std::uint64_t missing = limit_host(topology, plan, limit_gpus(topology, plan, *whole));
