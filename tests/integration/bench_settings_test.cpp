@@ -75,15 +75,15 @@ TEST(BenchPlanTest, LimitsGpusToAThirdOfTheBuffer) {
   EXPECT_EQ(made->block_bytes, 2_MiB);
   EXPECT_EQ(made->limits.at("sim:0"), 64_MiB);
   EXPECT_EQ(made->limits.at("sim:1"), 64_MiB);
-  // What is missing to a quarter more than the buffer, or a third of the buffer.
-  EXPECT_EQ(made->limits.at("host:0"), 112_MiB);
+  // What is missing to half as much again as the buffer, or a third of the buffer.
+  EXPECT_EQ(made->limits.at("host:0"), 160_MiB);
 }
 
 TEST(BenchPlanTest, KeepsToLowerLimitsOfTheTopology) {
   const auto made = plan(machine(16_MiB, 64_GiB), "192MiB");
   ASSERT_TRUE(made) << made.error().to_string();
   EXPECT_EQ(made->limits.at("sim:0"), 16_MiB);
-  EXPECT_EQ(made->limits.at("host:0"), 208_MiB);
+  EXPECT_EQ(made->limits.at("host:0"), 256_MiB);
 }
 
 TEST(BenchPlanTest, RoundsTheBufferToWholeBlocks) {

@@ -231,12 +231,18 @@ bool FaultControl::is_stuck(Stream stream) const {
 }
 
 void FaultControl::unstick(const std::shared_ptr<StuckEvent>& event) {
+  Stream stream;
   {
     MutexLock lock(mutex_);
-    stuck_.erase(std::remove_if(stuck_.begin(), stuck_.end(), [&](const auto& entry) { return entry.second == event; }),
-                 stuck_.end());
+    const auto entry =
+        std::find_if(stuck_.begin(), stuck_.end(), [&](const auto& candidate) { return candidate.second == event; });
+    if (entry == stuck_.end()) return;
+    stream = entry->first;
+    stuck_.erase(entry);
   }
   event->complete(Status());
+  // What was enqueued behind it was never done.
+  finish_stuck(stream, Status(StatusCode::kTimeout, "the work before it on the stream hung"));
 }
 
 void FaultControl::finish_stuck(Stream stream, const Status& status) {

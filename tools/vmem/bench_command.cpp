@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <string>
 #include <string_view>
 
 #include "tools/bench/bench.hpp"
@@ -15,6 +16,11 @@ std::string pattern_names() {
   std::ostringstream text;
   for (const std::string_view name : bench_patterns()) text << (text.tellp() > 0 ? ", " : "") << name;
   return text.str();
+}
+
+// CLI11 takes "-1" for a large number otherwise.
+std::string not_negative(const std::string& text) {
+  return text.starts_with('-') ? "expected a number that is not negative, not " + text : std::string();
 }
 
 }  // namespace
@@ -38,9 +44,13 @@ void add_bench_command(CLI::App& app, const std::string& command, int& exit_code
   bench->add_option("--pattern", options->patterns, "What to run: " + pattern_names() + " (default: all)")
       ->type_name("NAME...")
       ->expected(1, -1);
-  bench->add_option("--seed", options->seed, "Seed of what is random")->capture_default_str()->type_name("NUMBER");
+  bench->add_option("--seed", options->seed, "Seed of what is random")
+      ->capture_default_str()
+      ->type_name("NUMBER")
+      ->check(not_negative);
   bench->add_option("--samples", options->samples, "Timed rounds of each measurement (default: 7, 3 with --quick)")
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check(not_negative);
   bench->add_option("--json", options->json_file, "Write the results to a file")->type_name("FILE");
   bench->add_flag("--quick", options->quick, "A smaller buffer and fewer rounds: within a minute on two cores");
   bench->footer("Exit status: 0 all bytes were right, 1 some were not, 2 wrong usage, 3 something failed.");
