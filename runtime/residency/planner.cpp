@@ -268,7 +268,9 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
   while (!attempt.plan.relocations.empty() && (freed < shortfall || attempt.evict_all)) {
     FrameSpan& span = *attempt.plan.relocations.front().span;
     keep_relocations(attempt.plan, &span);
-    if (claim_victim(span, attempt)) freed += span.frame.bytes();
+    if (!claim_victim(span, attempt)) continue;
+    freed += span.frame.bytes();
+    attempt.plan.evict_first = true;  // its block must have left before it gets its new frame
   }
   if (freed >= shortfall) return {};
   const std::string& name = memory.device->info().name;
