@@ -1,5 +1,6 @@
 // One scenario, with a fault at each call that it makes of each device, one after the other.
 #include <string>
+#include <tuple>
 
 #include "tests/pool/pool_test.hpp"
 
@@ -13,9 +14,13 @@ struct EveryCallCase {
   FaultControl::FailAt where;
 };
 
-class PoolEveryCallFailsTest : public PoolTest, public ::testing::WithParamInterface<EveryCallCase> {
+class PoolEveryCallFailsTest : public PoolTest,
+                               public ::testing::WithParamInterface<std::tuple<EveryCallCase, DeviceIndex>> {
  protected:
-  static constexpr std::size_t kBytes = 5 * kBlock + 3000;
+  // Three frames, which is all that a device gives: the two buffers drive each other out.
+  static constexpr std::size_t kBytes = 2 * kBlock + 3000;
+
+  static const EveryCallCase& machine_case() { return std::get<0>(GetParam()); }
 
   // Adds nothing to the bytes, so that they must be the same whatever fails on the way. Goes on after an error.
   void use(const Buffer& buffer, const AcquireRange& range, DeviceIndex device, Stream stream, std::uint64_t seed) {
@@ -33,7 +38,7 @@ class PoolEveryCallFailsTest : public PoolTest, public ::testing::WithParamInter
   void run(const Buffer& a, const Buffer& b, const Buffer& small) {
     use(a, a.all(Access::kRead), 0, {}, 1);
     use(b, b.all(Access::kWrite), 1, {}, 2);
-    use(a, a.range(kBlock - 9, 2 * kBlock, Access::kWrite), 1, streams_[1], 1);
+    use(a, a.range(kBlock - 9, kBlock, Access::kWrite), 1, streams_[1], 1);
     use(b, b.all(Access::kWrite), 0, streams_[0], 2);
     use(small, small.all(Access::kWrite), 0, {}, 3);
     use(a, a.all(Access::kWrite), 0, {}, 1);
@@ -58,7 +63,9 @@ class PoolEveryCallFailsTest : public PoolTest, public ::testing::WithParamInter
 
   // True if a fault happened: there was a call with that number.
   bool run_with_fault(DeviceIndex device, std::uint64_t index) {
-    make(spec_of(GetParam().caps, GetParam().two_vendors));
+    PoolMachineSpec spec = spec_of(machine_case().caps, machine_case().two_vendors);
+    spec.gpu_bytes = {4 * kBlock, 4 * kBlock};
+    make(spec);
     bool happened = false;
     {
       const Buffer a = filled(kBytes, 1);
@@ -66,7 +73,7 @@ class PoolEveryCallFailsTest : public PoolTest, public ::testing::WithParamInter
       const Buffer small = filled(300, 3);
       for (DeviceIndex i = 0; i < 2; ++i) streams_[i] = *machine().device(i).inner().create_stream();
       FaultControl& control = machine().faults(device);
-      control.set_fail_at(GetParam().where);
+      control.set_fail_at(machine_case().where);
       control.reset_counts();
       control.fail_call(index, StatusCode::kIoError);
       run(a, b, small);
@@ -87,28 +94,34 @@ class PoolEveryCallFailsTest : public PoolTest, public ::testing::WithParamInter
 };
 
 TEST_P(PoolEveryCallFailsTest, NoByteIsLostAndNoMemory) {
-  for (DeviceIndex device = 0; device < 3; ++device) {
-    std::uint64_t index = 0;
-    while (run_with_fault(device, index)) {
-      ASSERT_FALSE(HasFailure()) << "call " << index << " of device " << device;
-      ++index;
-    }
-    ASSERT_FALSE(HasFailure()) << "without a fault, device " << device;
-    EXPECT_GE(index, 10U) << "device " << device << " was hardly used";
+  const DeviceIndex device = std::get<1>(GetParam());
+  std::uint64_t index = 0;
+  while (run_with_fault(device, index)) {
+    ASSERT_FALSE(HasFailure()) << "call " << index;
+    ++index;
   }
+  ASSERT_FALSE(HasFailure()) << "without a fault";
+  EXPECT_GE(index, 8U) << "the device was hardly used";
 }
 
 constexpr auto kCall = FaultControl::FailAt::kCall;
 constexpr auto kCompletion = FaultControl::FailAt::kCompletion;
 
-INSTANTIATE_TEST_SUITE_P(Machines, PoolEveryCallFailsTest,
-                         ::testing::Values(EveryCallCase{"PeersAtTheCall", kAllCaps, false, kCall},
-                                           EveryCallCase{"PeersAtCompletion", kAllCaps, false, kCompletion},
-                                           EveryCallCase{"TwoVendorsAtTheCall", kAllCaps, true, kCall},
-                                           EveryCallCase{"TwoVendorsAtCompletion", kAllCaps, true, kCompletion},
-                                           EveryCallCase{"WithoutWindowsAtTheCall", kNoWindows, false, kCall},
-                                           EveryCallCase{"NoCapabilitiesAtTheCall", kNoCaps, true, kCall}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+std::string name_of_case(const ::testing::TestParamInfo<std::tuple<EveryCallCase, DeviceIndex>>& tested) {
+  static constexpr const char* kDevices[] = {"OnGpu0", "OnGpu1", "OnHost"};
+  return std::get<0>(tested.param).name + std::string(kDevices[std::get<1>(tested.param)]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, PoolEveryCallFailsTest,
+    ::testing::Combine(::testing::Values(EveryCallCase{"PeersAtTheCall", kAllCaps, false, kCall},
+                                         EveryCallCase{"PeersAtCompletion", kAllCaps, false, kCompletion},
+                                         EveryCallCase{"TwoVendorsAtTheCall", kAllCaps, true, kCall},
+                                         EveryCallCase{"TwoVendorsAtCompletion", kAllCaps, true, kCompletion},
+                                         EveryCallCase{"WithoutWindowsAtTheCall", kNoWindows, false, kCall},
+                                         EveryCallCase{"NoCapabilitiesAtTheCall", kNoCaps, true, kCall}),
+                       ::testing::Values(DeviceIndex{0}, DeviceIndex{1}, DeviceIndex{2})),
+    name_of_case);
 
 }  // namespace
 }  // namespace vmem::test
