@@ -120,7 +120,7 @@ class TransferEngine::Impl {
     destroy_streams();
   }
 
-  void mark_failed(DeviceIndex device, Status status) { flight_.fail_device(device, std::move(status)); }
+  void mark_failed(DeviceIndex device, const Status& status) { flight_.fail_device(device, status); }
 
   Result<Event> start(const TransferRequest& request) {
     VMEM_ASSIGN_OR_RETURN(auto ranges, checked_ranges(request, devices_.size()));
@@ -438,7 +438,7 @@ Result<std::unique_ptr<TransferEngine>> TransferEngine::create(std::vector<Devic
   }
   for (auto& [device, status] : failed) {
     logger.warn(format("no streams to copy on: {}", status.to_string()));
-    impl->mark_failed(device, std::move(status));
+    impl->mark_failed(device, status);
   }
   return std::unique_ptr<TransferEngine>(new TransferEngine(std::move(impl)));
 }
