@@ -2,10 +2,9 @@
 //
 // The trace comes from a fixed seed: 100,000 extents live, sizes log-uniform from 4 KiB to 16 MiB in whole pages; each
 // step frees a random one and allocates another of a new size. malloc runs the sizes divided by 256, 16 B to 64 KiB.
-// All sides take turns in one run. Prints JSON: {"trace", "results": [{"name", "samples", "nanoseconds_per_operation",
-// ...}]}.
+// All sides take turns in one run.
 //
-// Usage: extent_allocator_benchmark [samples, at least 7]
+// Usage: extent_allocator_benchmark [--samples NUMBER] [--json FILE]
 
 #include <vmem/types.hpp>
 
@@ -23,6 +22,7 @@
 #include "runtime/memory/extent_allocator.hpp"
 #include "runtime/memory/fragmentation.hpp"
 #include "runtime/support/check.hpp"
+#include "tools/bench/operation_report.hpp"
 
 namespace vmem {
 namespace {
@@ -33,6 +33,9 @@ constexpr std::size_t kWarmSteps = 300'000;
 constexpr std::size_t kTimedSteps = 500'000;
 constexpr std::size_t kLargestPages = 4096;
 constexpr std::size_t kMallocScale = 256;
+// To be reached at best fit, either of the two: 1.5 x the reference's time, or 20 ns an operation.
+constexpr double kLeastRatio = 1 / 1.5;
+constexpr double kMostSeconds = 20e-9;
 
 struct Step {
   std::uint32_t slot;
@@ -71,7 +74,7 @@ Trace make_trace() {
 // One side of the comparison: what it does with a step, and its samples.
 struct Side {
   std::string name;
-  std::vector<double> samples;  // nanoseconds an operation
+  std::vector<double> samples;  // seconds
   FragmentationFigures figures;
 };
 
@@ -87,8 +90,7 @@ double run(const Trace& trace, Allocate allocate, Free free) {
   replace(0, kWarmSteps);
   const auto begin = std::chrono::steady_clock::now();
   replace(kWarmSteps, trace.churn.size());
-  const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
-  return time.count() / static_cast<double>(2 * kTimedSteps);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void run_extents(const Trace& trace, FitStrategy strategy, Side& side) {
@@ -119,57 +121,45 @@ void run_malloc(const Trace& trace, Side& side) {
   for (void* block : live) std::free(block);
 }
 
-double median(std::vector<double> samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
+OperationRow row_of(const Side& side, const Side& reference) {
+  OperationRow row;
+  row.name = "extent allocator, " + side.name;
+  row.pattern = "allocate";
+  row.operations = 2 * kTimedSteps;
+  row.samples = side.samples;
+  row.reference = reference.name;
+  row.reference_samples = reference.samples;
+  row.figures = {{"peak_reserved_over_live", side.figures.peak_reserved_over_live()},
+                 {"external_fragmentation", side.figures.external()},
+                 {"num_free_extents", static_cast<double>(side.figures.num_free_extents)}};
+  return row;
 }
 
-void print(const Side& side, double reference, bool last) {
-  const double time = median(side.samples);
-  std::printf("    {\"name\": \"%s\", \"nanoseconds_per_operation\": %.2f, \"samples\": [", side.name.c_str(), time);
-  for (std::size_t i = 0; i < side.samples.size(); ++i) std::printf("%s%.2f", i == 0 ? "" : ", ", side.samples[i]);
-  std::printf("], \"reference\": {\"name\": \"malloc and free\", \"nanoseconds_per_operation\": %.2f}, \"ratio\": %.3f",
-              reference, time / reference);
-  if (const FragmentationFigures& figures = side.figures; figures.peak_reserved_bytes != 0) {
-    std::printf(", \"peak_reserved_over_live\": %.4f, \"external_fragmentation\": %.4f, \"num_free_extents\": %zu",
-                figures.peak_reserved_over_live(), figures.external(), figures.num_free_extents);
-  }
-  std::printf("}%s\n", last ? "" : ",");
-}
-
-int benchmark(int num_samples) {
+int run_benchmark(int count, char** arguments) {
+  const auto options = parse_operation_arguments(count, arguments);
+  if (!options) return 2;
   const Trace trace = make_trace();
   Side best{"best fit", {}, {}};
   Side first{"first fit", {}, {}};
   Side worst{"worst fit", {}, {}};
-  Side reference{"malloc and free", {}, {}};
-  for (int i = 0; i < num_samples; ++i) {
+  Side reference{"malloc and free of the sizes / 256", {}, {}};
+  for (unsigned i = 0; i < options->samples; ++i) {
     run_extents(trace, FitStrategy::kBestFit, best);
     run_malloc(trace, reference);
     run_extents(trace, FitStrategy::kFirstFit, first);
     run_extents(trace, FitStrategy::kWorstFit, worst);
   }
-  const double reference_time = median(reference.samples);
-  std::printf("{\n  \"trace\": {\"seed\": %llu, \"live\": %zu, \"timed_operations\": %zu, \"peak_live_bytes\": %zu},\n",
-              static_cast<unsigned long long>(kSeed), kLive, 2 * kTimedSteps, trace.peak_live_bytes);
-  std::printf("  \"results\": [\n");
-  print(best, reference_time, false);
-  print(first, reference_time, false);
-  print(worst, reference_time, false);
-  print(reference, reference_time, true);
-  std::printf("  ]\n}\n");
-  return 0;
+  std::vector<OperationRow> rows = {row_of(best, reference), row_of(first, reference), row_of(worst, reference)};
+  rows[0].least_ratio = kLeastRatio;
+  rows[0].most_seconds = kMostSeconds;
+  const int exit_code = report_operations(*options, rows);
+  for (const OperationRow& row : rows) {
+    std::printf("%s: peak of reserved over live %.3f\n", row.name.c_str(), row.figures.at("peak_reserved_over_live"));
+  }
+  return exit_code;
 }
 
 }  // namespace
 }  // namespace vmem
 
-int main(int argc, char** argv) {
-  const int num_samples = argc > 1 ? std::atoi(argv[1]) : 9;
-  if (argc > 2 || num_samples < 7) {
-    std::fprintf(stderr, "usage: extent_allocator_benchmark [samples, at least 7]\n");
-    return 2;
-  }
-  return vmem::benchmark(num_samples);
-}
+int main(int argc, char** argv) { return vmem::run_benchmark(argc, argv); }

@@ -3,7 +3,9 @@
 #include <sched.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -31,6 +33,21 @@ std::uint64_t read_meminfo(std::string_view key) {
   return kibibytes * 1024;
 }
 
+std::optional<std::uint64_t> read_number(const char* file) {
+  std::ifstream stream(file);
+  std::uint64_t number = 0;
+  if (stream >> number) return number;
+  return std::nullopt;  // not there, or "max"
+}
+
+// What the control group leaves, where it has a limit of its own.
+std::uint64_t bound_by_group(std::uint64_t available) {
+  const auto most = read_number("/sys/fs/cgroup/memory.max");
+  const auto used = read_number("/sys/fs/cgroup/memory.current");
+  if (!most || !used) return available;
+  return std::min(available, *most > *used ? *most - *used : 0);
+}
+
 }  // namespace
 
 Machine read_machine() {
@@ -39,7 +56,7 @@ Machine read_machine() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) == 0) machine.cores = static_cast<unsigned>(CPU_COUNT(&cores));
   machine.memory_bytes = read_meminfo("MemTotal");
-  machine.available_bytes = read_meminfo("MemAvailable");
+  machine.available_bytes = bound_by_group(read_meminfo("MemAvailable"));
   utsname names{};
   if (uname(&names) == 0) machine.kernel = std::string(names.sysname) + " " + names.release;
   machine.os = read_field("/etc/os-release", "PRETTY_NAME", '=');

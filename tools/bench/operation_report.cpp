@@ -40,6 +40,7 @@ Json to_json(const OperationRow& row) {
   if (row.least_ratio) json["reach"]["ratio"] = *row.least_ratio;
   if (row.most_seconds) json["reach"]["seconds_per_operation"] = *row.most_seconds;
   if (row.least_ratio || row.most_seconds) json["reached"] = row.reached();
+  if (!row.figures.empty()) json["figures"] = row.figures;
   return json;
 }
 
