@@ -20,7 +20,7 @@ struct OperationRow {
   std::vector<double> reference_samples;  // seconds for the same number
   std::optional<double> least_ratio;      // what is to be reached, either of the two
   std::optional<double> most_seconds;     // an operation
-  std::map<std::string, double> figures;  // what else was counted, for the record
+  std::map<std::string, double> figures{};  // what else was counted, for the record
 
   double seconds_per_operation() const;
   double reference_seconds_per_operation() const;
