@@ -77,6 +77,7 @@ class RouteGraph::Impl {
   ~Impl() {
     arena_.execute([this] {
       nodes_->graph.wait_for_all();
+      pumped_.take();
       nodes_.reset();
     });
   }
@@ -103,6 +104,7 @@ class RouteGraph::Impl {
     for (auto& chunk : chunks) put(nodes_->chunks, chunk.release());
     for (auto& token : tokens) put(nodes_->tokens, token.release());
     for (const auto& transfer : ended) transfer->end();
+    pumped_.give();
   }
 
   const TransferPath& path() const noexcept { return path_; }
@@ -261,6 +263,7 @@ class RouteGraph::Impl {
   StagingRing& ring_;
   TransferArena& arena_;
   std::unique_ptr<Nodes> nodes_;
+  HandedOver pumped_;  // by the last task to the destructor
 
   Mutex mutex_;
   std::deque<TransferPtr> waiting_ VMEM_GUARDED_BY(mutex_);  // with bytes that are not in the graph yet

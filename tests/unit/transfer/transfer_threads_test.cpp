@@ -58,7 +58,7 @@ TEST(TransferThreadsTest, ExchangesBothWaysOnASmallRing) {
   TransferOptions options;
   options.staging_bytes = 512_KiB;
   auto& engine = machine.make_engine(options);
-  constexpr std::size_t kBytes = 6_MiB + 7;
+  constexpr std::size_t kBytes = 2_MiB + 7;
   struct Move {
     DeviceIndex from;
     DeviceIndex to;
@@ -97,8 +97,8 @@ TEST(TransferThreadsTest, NeedsNoWorkerOfTheApplication) {
   const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);
   TransferMachine machine;
   machine.make_engine();
-  machine.expect_copied(machine.gpu(0), machine.gpu(1), 20_MiB);
-  machine.expect_copied(machine.host(), machine.host(), 20_MiB);
+  machine.expect_copied(machine.gpu(0), machine.gpu(1), 5_MiB);
+  machine.expect_copied(machine.host(), machine.host(), 5_MiB);
 }
 
 TEST(TransferThreadsTest, GoesOnWhileTheApplicationKeepsAllWorkersBusy) {
@@ -115,8 +115,8 @@ TEST(TransferThreadsTest, GoesOnWhileTheApplicationKeepsAllWorkersBusy) {
     });
   }
   while (running < num_workers) std::this_thread::yield();
-  machine.expect_copied(machine.gpu(0), machine.gpu(1), 20_MiB);
-  machine.expect_copied(machine.host(), machine.host(), 20_MiB);
+  machine.expect_copied(machine.gpu(0), machine.gpu(1), 5_MiB);
+  machine.expect_copied(machine.host(), machine.host(), 5_MiB);
   stop = true;
   busy.wait();
 }
@@ -131,7 +131,7 @@ TEST(TransferThreadsTest, CopiesFromWithinATaskWithoutRunningOthers) {
     tbb::task_group group;
     for (int i = 0; i < 8; ++i) group.run([&] { ran_inside += copying ? 1 : 0; });
     copying = true;
-    machine.expect_copied(machine.gpu(0), machine.gpu(1), 20_MiB);
+    machine.expect_copied(machine.gpu(0), machine.gpu(1), 5_MiB);
     copying = false;
     group.wait();
   });
