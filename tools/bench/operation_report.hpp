@@ -17,9 +17,9 @@ struct OperationRow {
   std::size_t operations = 0;   // of one sample, all threads together
   std::vector<double> samples;  // seconds
   std::string reference;
-  std::vector<double> reference_samples;  // seconds for the same number
-  std::optional<double> least_ratio;      // what is to be reached, either of the two
-  std::optional<double> most_seconds;     // an operation
+  std::vector<double> reference_samples;    // seconds for the same number
+  std::optional<double> least_ratio;        // what is to be reached, either of the two
+  std::optional<double> most_seconds;       // an operation
   std::map<std::string, double> figures{};  // what else was counted, for the record
 
   double seconds_per_operation() const;
