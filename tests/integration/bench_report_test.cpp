@@ -6,10 +6,12 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "tests/integration/temporary_folder.hpp"
 #include "tools/bench/operation_report.hpp"
+#include "tools/bench/progress.hpp"
 #include "tools/bench/samples.hpp"
 
 namespace vmem {
@@ -97,6 +99,24 @@ TEST(BenchReportTest, SaysWhyAFileCannotBeWritten) {
   const Status status = write_file(folder.path("no/such/folder.json"), "{}");
   EXPECT_EQ(status.code(), StatusCode::kIoError);
   EXPECT_THAT(status.to_string(), HasSubstr("no/such/folder.json"));
+}
+
+TEST(ProgressTest, RewritesOneLineOfATerminalAndTakesItAway) {
+  std::ostringstream stream;
+  Progress progress(stream, true);
+  progress.start("a long name");
+  progress.start("short");
+  EXPECT_EQ(stream.str(), "\ra long name\rshort      ");
+  progress.clear();
+  EXPECT_EQ(stream.str().substr(stream.str().size() - 7), "\r     \r");
+}
+
+TEST(ProgressTest, SaysNothingAtOnceElsewhere) {
+  std::ostringstream stream;
+  Progress progress(stream, false);
+  progress.start("something quick");
+  progress.clear();
+  EXPECT_EQ(stream.str(), "");
 }
 
 TEST(OperationReportTest, ReachesByRatioOrByTime) {
