@@ -1,0 +1,155 @@
+#include "tests/doubles/driver/process.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+namespace vmem::sim {
+namespace {
+
+std::atomic<Driver*> g_driver{nullptr};
+std::atomic<std::uint64_t> g_generation{1};
+std::atomic<bool> g_forked{false};
+std::atomic<bool> g_exiting{false};
+
+// Never destroyed: calls come as late as from other libraries' destructors.
+struct Pending {
+  Mutex mutex;
+  std::optional<Settings> settings VMEM_GUARDED_BY(mutex);
+
+  Settings& get() VMEM_REQUIRES(mutex) {
+    if (!settings) {
+      settings = Settings::from_environment();
+      plan_faults();
+    }
+    return *settings;
+  }
+  void plan_faults() VMEM_REQUIRES(mutex) {
+    for (const auto& fault : settings->faults) {
+      Driver::faults().inject(fault.entry, fault.kind, fault.after, 1, fault.code);
+    }
+    settings->faults.clear();
+  }
+};
+
+Pending& pending() {
+  static Pending* const instance = new Pending;
+  return *instance;
+}
+
+void watch_process() {
+  static const bool watched = [] {
+    ::pthread_atfork(nullptr, nullptr, [] {
+      if (g_driver.load() != nullptr) g_forked = true;
+    });
+    std::atexit([] { g_exiting = true; });
+    return true;
+  }();
+  static_cast<void>(watched);
+}
+
+}  // namespace
+
+Driver* driver() { return g_driver.load(); }
+
+std::uint64_t generation() { return g_generation.load(); }
+
+bool is_forked() { return g_forked.load(); }
+
+bool is_exiting() { return g_exiting.load(); }
+
+Settings current_settings() {
+  Pending& now = pending();
+  MutexLock lock(now.mutex);
+  return now.get();
+}
+
+Driver& start_driver(const Vendor& vendor) {
+  Pending& now = pending();
+  MutexLock lock(now.mutex);
+  if (g_driver.load() == nullptr) {
+    watch_process();
+    g_driver = new Driver(now.get(), vendor);
+  }
+  return *g_driver.load();
+}
+
+}  // namespace vmem::sim
+
+// -- The control interface -------------------------------------------------------------------------------------------
+
+using vmem::sim::Driver;
+
+#define VMEM_DOUBLE_EXPORT extern "C" __attribute__((visibility("default")))
+
+VMEM_DOUBLE_EXPORT void vmem_double_reset(void) {
+  vmem::sim::Pending& now = vmem::sim::pending();
+  vmem::MutexLock lock(now.mutex);
+  std::unique_ptr<Driver> old(vmem::sim::g_driver.exchange(nullptr));
+  ++vmem::sim::g_generation;
+  old.reset();
+  Driver::faults().clear();
+  Driver::faults().forget_calls();
+  now.settings.reset();
+}
+
+VMEM_DOUBLE_EXPORT int vmem_double_set(const char* key, const char* value) {
+  if (key == nullptr || value == nullptr) return -1;
+  vmem::sim::Pending& now = vmem::sim::pending();
+  vmem::MutexLock lock(now.mutex);
+  if (!now.get().set(key, value)) return -1;
+  now.plan_faults();
+  return 0;
+}
+
+VMEM_DOUBLE_EXPORT void vmem_double_inject(const char* entry, vmem_double_fault_kind kind, uint64_t after,
+                                           uint64_t count, int code) {
+  Driver::faults().inject(entry == nullptr ? "" : entry, kind, after, count, code);
+}
+
+VMEM_DOUBLE_EXPORT void vmem_double_clear_faults(void) { Driver::faults().clear(); }
+
+VMEM_DOUBLE_EXPORT void vmem_double_release_hung(void) {
+  if (Driver* const driver = vmem::sim::driver()) driver->release_hung();
+}
+
+VMEM_DOUBLE_EXPORT uint64_t vmem_double_num_hung(void) {
+  Driver* const driver = vmem::sim::driver();
+  return driver == nullptr ? 0 : driver->num_hung();
+}
+
+VMEM_DOUBLE_EXPORT void vmem_double_lose_device(int device, int code) {
+  if (Driver* const driver = vmem::sim::driver()) driver->lose_device(device, code);
+}
+
+VMEM_DOUBLE_EXPORT void vmem_double_fail_all(int code) {
+  if (Driver* const driver = vmem::sim::driver()) driver->fail_all(code);
+}
+
+VMEM_DOUBLE_EXPORT void vmem_double_set_peer(int device, int peer, vmem_double_peer behaviour) {
+  if (Driver* const driver = vmem::sim::driver()) driver->set_peer(device, peer, behaviour);
+}
+
+VMEM_DOUBLE_EXPORT void vmem_double_occupy(int device, uint64_t bytes) {
+  if (Driver* const driver = vmem::sim::driver()) driver->occupy(device, bytes);
+}
+
+VMEM_DOUBLE_EXPORT uint64_t vmem_double_calls(const char* entry) {
+  return Driver::faults().calls(entry == nullptr ? "" : entry);
+}
+
+VMEM_DOUBLE_EXPORT void vmem_double_forget_calls(void) { Driver::faults().forget_calls(); }
+
+VMEM_DOUBLE_EXPORT uint64_t vmem_double_count(const char* what) {
+  Driver* const driver = vmem::sim::driver();
+  return driver == nullptr ? 0 : driver->count(what);
+}
+
+VMEM_DOUBLE_EXPORT int vmem_double_add_kernel(const char* name, const char* source, void (*body)(void)) {
+  if (name == nullptr || source == nullptr || body == nullptr) return -1;
+  return Driver::kernels().add(name, source, reinterpret_cast<vmem::KernelBody>(body)) ? 0 : -1;
+}
