@@ -6,13 +6,16 @@ namespace vmem {
 namespace {
 
 // Whole translation units: a device's compiler builds one of them and looks the kernels up in it.
+// The prelude comes first: the empty lines keep clang-format from sorting it to the end.
 constexpr const char* kDataSource =
-#include "backends/kernels/data.cu.inc"
 #include "backends/kernels/prelude.cu.inc"
+
+#include "backends/kernels/data.cu.inc"
     ;
 constexpr const char* kComputeSource =
-#include "backends/kernels/compute.cu.inc"
 #include "backends/kernels/prelude.cu.inc"
+
+#include "backends/kernels/compute.cu.inc"
     ;
 
 constexpr KernelImage kKernels[] = {

@@ -1,0 +1,169 @@
+#include "backends/cuda/event_poller.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/completion.hpp"
+#include "backends/cuda/driver.hpp"
+#include "runtime/support/thread_annotations.hpp"
+
+namespace vmem {
+
+class EventPoller::State {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit State(const CudaDriver& driver) : driver_(driver) {}
+
+  void add(std::shared_ptr<CudaCompletion> event) VMEM_EXCLUDES(mutex_);
+  // Ends the thread; waits for it unless it is the caller.
+  void stop() VMEM_EXCLUDES(mutex_);
+  void run() VMEM_EXCLUDES(mutex_);
+
+  Mutex mutex_;
+  std::thread thread_ VMEM_GUARDED_BY(mutex_);
+
+ private:
+  struct OfStream {
+    const void* stream;
+    std::deque<std::shared_ptr<CudaCompletion>> events;
+  };
+  static constexpr int kSweepsBetweenFull = 16;
+  static constexpr std::chrono::microseconds kSpin{200};
+  static constexpr std::chrono::milliseconds kYield{5};
+  static constexpr std::chrono::microseconds kNap{50};
+  static constexpr std::chrono::milliseconds kLongNap{1};
+  static constexpr std::chrono::seconds kUnlikely{1};
+
+  // False once it is to end. Parks where nothing is in flight.
+  bool take_new() VMEM_EXCLUDES(mutex_);
+  bool sweep(bool all);
+  static void pause(Clock::duration idle);
+
+  const CudaDriver& driver_;
+  CondVar changed_;
+  std::vector<std::shared_ptr<CudaCompletion>> new_ VMEM_GUARDED_BY(mutex_);
+  bool stopping_ VMEM_GUARDED_BY(mutex_) = false;
+  bool parked_ VMEM_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> has_new_{false};
+  std::vector<OfStream> streams_;  // the thread's own
+};
+
+void EventPoller::State::add(std::shared_ptr<CudaCompletion> event) {
+  MutexLock lock(mutex_);
+  new_.push_back(std::move(event));
+  has_new_.store(true, std::memory_order_release);
+  if (parked_) changed_.notify_one();
+}
+
+void EventPoller::State::stop() {
+  std::thread thread;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    has_new_.store(true, std::memory_order_release);
+    thread = std::move(thread_);
+    changed_.notify_one();
+  }
+  if (!thread.joinable()) return;
+  if (thread.get_id() == std::this_thread::get_id()) {
+    thread.detach();
+  } else {
+    thread.join();
+  }
+}
+
+bool EventPoller::State::take_new() {
+  // Most sweeps find nothing new and take no lock.
+  if (!streams_.empty() && !has_new_.load(std::memory_order_acquire)) return true;
+  std::vector<std::shared_ptr<CudaCompletion>> taken;
+  {
+    MutexLock lock(mutex_);
+    while (streams_.empty() && new_.empty() && !stopping_) {
+      parked_ = true;
+      changed_.wait(mutex_);
+      parked_ = false;
+    }
+    if (stopping_) return false;
+    taken.swap(new_);
+    has_new_.store(false, std::memory_order_release);
+  }
+  for (auto& event : taken) {
+    const void* const stream = event->stream();
+    auto of_stream = std::find_if(streams_.begin(), streams_.end(),
+                                  [&](const OfStream& candidate) { return candidate.stream == stream; });
+    if (of_stream == streams_.end()) of_stream = streams_.insert(streams_.end(), OfStream{stream, {}});
+    of_stream->events.push_back(std::move(event));
+  }
+  return true;
+}
+
+bool EventPoller::State::sweep(bool all) {
+  bool progress = false;
+  for (OfStream& of_stream : streams_) {
+    while (!of_stream.events.empty() && of_stream.events.front()->poll()) {
+      of_stream.events.pop_front();
+      progress = true;
+    }
+    if (all && of_stream.events.size() > 1) {
+      progress |= std::erase_if(of_stream.events, [](const auto& event) { return event->poll(); }) != 0;
+    }
+  }
+  if (progress) std::erase_if(streams_, [](const OfStream& of_stream) { return of_stream.events.empty(); });
+  return progress;
+}
+
+void EventPoller::State::pause(Clock::duration idle) {
+  if (idle < kSpin) return;
+  if (idle < kYield) return std::this_thread::yield();
+  std::this_thread::sleep_for(idle < kUnlikely ? kNap
+                                               : std::chrono::duration_cast<std::chrono::microseconds>(kLongNap));
+}
+
+void EventPoller::State::run() {
+  // For the thread's life: what it asks must not invalidate a capture of the application.
+  CuStreamCaptureMode mode = kCuCaptureRelaxed;
+  static_cast<void>(driver_.cuThreadExchangeStreamCaptureMode(&mode));
+  Clock::time_point last_progress = Clock::now();
+  int since_full = 0;
+  while (true) {
+    const bool was_idle = streams_.empty();
+    if (!take_new()) break;
+    if (was_idle) last_progress = Clock::now();
+    const bool all = ++since_full >= kSweepsBetweenFull;
+    if (all) since_full = 0;
+    if (sweep(all)) {
+      last_progress = Clock::now();
+    } else {
+      pause(Clock::now() - last_progress);
+    }
+  }
+  // What is still there is let go of without the lock; its holders ask for themselves.
+  streams_.clear();
+}
+
+EventPoller::EventPoller(const CudaDriver& driver, std::function<bool()> in_child)
+    : state_(std::make_shared<State>(driver)), in_child_(std::move(in_child)) {}
+
+EventPoller::~EventPoller() {
+  if (in_child_()) {
+    // The thread exists in the parent alone: neither joined nor destroyed here.
+    MutexLock lock(state_->mutex_);
+    if (state_->thread_.joinable()) state_->thread_.detach();
+    return;
+  }
+  state_->stop();
+}
+
+void EventPoller::add(std::shared_ptr<CudaCompletion> event) {
+  state_->add(std::move(event));
+  MutexLock lock(state_->mutex_);
+  if (state_->thread_.joinable()) return;
+  state_->thread_ = std::thread([state = state_] { state->run(); });
+}
+
+}  // namespace vmem
