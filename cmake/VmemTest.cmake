@@ -1,6 +1,13 @@
 # Tests are GoogleTest executables, each case a ctest of its own.
 include(GoogleTest)
 
+# What every program of this build that a test starts is given.
+set(VMEM_TEST_ENVIRONMENT "VMEM_BACKEND_DIR=${VMEM_BACKEND_DIR}")
+if(VMEM_SANITIZER MATCHES "thread")
+  list(APPEND VMEM_TEST_ENVIRONMENT
+    "TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1 suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
+endif()
+
 # main() of the tests.
 add_library(vmem_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/test_main.cpp")
 vmem_configure_target(vmem_test_main)
@@ -41,10 +48,7 @@ function(vmem_add_test)
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")
   endif()
-  set(environment "VMEM_BACKEND_DIR=${VMEM_BACKEND_DIR}" ${arg_ENVIRONMENT})
-  if(VMEM_SANITIZER MATCHES "thread")
-    list(APPEND environment "TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1 suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
-  endif()
+  set(environment ${VMEM_TEST_ENVIRONMENT} ${arg_ENVIRONMENT})
   gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
   # gtest_discover_tests flattens a property that is a list, so the environment is set from a file of its own.
   set(environment_file "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_environment.cmake")

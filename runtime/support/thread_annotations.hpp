@@ -1,11 +1,12 @@
-// Clang's thread-safety annotations, and the standard mutex, lock and condition variable with them on. Elsewhere the
-// macros are empty.
+// Clang's thread-safety annotations (elsewhere the macros are empty), and a mutex, a lock and a condition variable with
+// them on.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <utility>
+#include <cstdint>
+
+#include "runtime/support/futex.hpp"
 
 #if defined(__clang__)
 #define VMEM_THREAD_ANNOTATION(x) __attribute__((x))
@@ -30,22 +31,43 @@
 
 namespace vmem {
 
+// A mutex in one word: 4 bytes, and an uncontended pair is two atomic operations in line. std::mutex costs half as much
+// again (15.5 ns against 10.6 ns), which shows in an acquire of a resident block, where two pairs are a fifth of the
+// time.
+//
+// STRUCTURE: free, locked, or locked while others may sleep on the word.
+//
+// CONCURRENCY: who finds it locked spins for a moment, then marks it and sleeps; who unlocks a marked one wakes one
+// sleeper, which takes the mutex marked, because others may still sleep.
 class VMEM_CAPABILITY("mutex") Mutex {
  public:
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  void lock() VMEM_ACQUIRE() { mutex_.lock(); }
-  void unlock() VMEM_RELEASE() { mutex_.unlock(); }
-  bool try_lock() VMEM_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void lock() noexcept VMEM_ACQUIRE() {
+    if (!try_lock_free()) lock_contended();
+  }
+  void unlock() noexcept VMEM_RELEASE() {
+    if (word_.exchange(kFree, std::memory_order_release) == kContended) futex_wake_one(word_);
+  }
+  bool try_lock() noexcept VMEM_TRY_ACQUIRE(true) { return try_lock_free(); }
 
   // Tells the analysis, not the machine, that the caller holds this mutex: for lambdas that run under it.
   void assert_held() const VMEM_ASSERT_CAPABILITY(this) {}
 
  private:
-  friend class CondVar;
-  std::mutex mutex_;
+  static constexpr std::uint32_t kFree = 0;
+  static constexpr std::uint32_t kLocked = 1;
+  static constexpr std::uint32_t kContended = 2;
+
+  bool try_lock_free() noexcept {
+    std::uint32_t expected = kFree;
+    return word_.compare_exchange_strong(expected, kLocked, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void lock_contended() noexcept;
+
+  FutexWord word_{kFree};
 };
 
 // Holds a mutex for a scope. `unlock` and `lock` let go of it in between.
@@ -74,11 +96,17 @@ class VMEM_SCOPED_CAPABILITY MutexLock {
 
 // A condition variable over Mutex. Every wait needs the mutex held; write the loop over the condition at the caller, or
 // pass a predicate that begins with `mutex.assert_held()`.
+//
+// CONCURRENCY: a waiter notes the number of notifications while it holds the mutex, and sleeps only while it has not
+// changed: none that comes after it let go of the mutex is missed.
 class CondVar {
  public:
-  void wait(Mutex& mutex) VMEM_REQUIRES(mutex) {
-    Adopted lock(mutex.mutex_);
-    condition_.wait(lock.get());
+  CondVar() = default;
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
+  void wait(Mutex& mutex) noexcept VMEM_REQUIRES(mutex) {
+    static_cast<void>(wait_until(mutex, std::chrono::steady_clock::time_point::max()));
   }
 
   template <typename Predicate>
@@ -87,10 +115,7 @@ class CondVar {
   }
 
   // False when the deadline passed first.
-  bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point deadline) VMEM_REQUIRES(mutex) {
-    Adopted lock(mutex.mutex_);
-    return condition_.wait_until(lock.get(), deadline) == std::cv_status::no_timeout;
-  }
+  bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point deadline) noexcept VMEM_REQUIRES(mutex);
 
   // The predicate's value when it became true or the deadline passed.
   template <typename Predicate>
@@ -102,24 +127,17 @@ class CondVar {
     return true;
   }
 
-  void notify_one() noexcept { condition_.notify_one(); }
-  void notify_all() noexcept { condition_.notify_all(); }
+  void notify_one() noexcept {
+    notifications_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake_one(notifications_);
+  }
+  void notify_all() noexcept {
+    notifications_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake_all(notifications_);
+  }
 
  private:
-  // Lends the caller's hold on the mutex to std::condition_variable and takes it back.
-  class Adopted {
-   public:
-    explicit Adopted(std::mutex& mutex) : lock_(mutex, std::adopt_lock) {}
-    ~Adopted() { lock_.release(); }
-    Adopted(const Adopted&) = delete;
-    Adopted& operator=(const Adopted&) = delete;
-    std::unique_lock<std::mutex>& get() { return lock_; }
-
-   private:
-    std::unique_lock<std::mutex> lock_;
-  };
-
-  std::condition_variable condition_;
+  FutexWord notifications_{0};
 };
 
 }  // namespace vmem

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/conformance/conformance.hpp"
+#include "tests/support/huge.hpp"
 
 namespace vmem {
 namespace {
@@ -281,7 +282,7 @@ TEST_P(DeviceConformance, DoesNotConfuseSlabsWithMappings) {
 
 TEST_P(DeviceConformance, ReservesFarMoreAddressesThanItHasMemory) {
   if (!has(DeviceCap::kVirtualMemory)) return;
-  const std::size_t bytes = 1_TiB;
+  const std::size_t bytes = kHugeBytes;
   auto window = device().reserve_window(bytes);
   ASSERT_TRUE(succeeded(window));
   auto chunk = device().create_chunk(granularity());

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 namespace vmem {
 namespace {
@@ -72,6 +73,75 @@ TEST(MutexTest, ALockCanLetGoInBetween) {
   EXPECT_TRUE(taken);
   if (taken) mutex.unlock();
   lock.lock();
+}
+
+TEST(MutexTest, GuardsWhatManyThreadsWrite) {
+  constexpr int kThreads = 4;
+  constexpr int kAdditions = 20'000;
+  Mutex mutex;
+  int sum = 0;  // plain: only the mutex keeps additions from being lost
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < kAdditions; ++k) {
+        MutexLock lock(mutex);
+        ++sum;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(sum, kThreads * kAdditions);
+}
+
+// A wake-up that is lost leaves both asleep, and the test's time limit ends it.
+TEST(CondVarTest, NoNotificationIsLostBetweenTwoThatTakeTurns) {
+  constexpr int kTurns = 10'000;
+  Mutex mutex;
+  CondVar changed;
+  int turn = 0;
+  const auto play = [&](int parity) {
+    for (int i = 0; i < kTurns; ++i) {
+      MutexLock lock(mutex);
+      while (turn % 2 != parity) changed.wait(mutex);
+      ++turn;
+      changed.notify_one();
+    }
+  };
+  std::thread other(play, 1);
+  play(0);
+  other.join();
+  EXPECT_EQ(turn, 2 * kTurns);
+}
+
+TEST(CondVarTest, NotifyAllWakesEveryone) {
+  constexpr int kWaiters = 5;
+  Mutex mutex;
+  CondVar changed;
+  int waiting = 0;
+  bool go = false;
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < kWaiters; ++i) {
+    waiters.emplace_back([&] {
+      MutexLock lock(mutex);
+      ++waiting;
+      changed.notify_all();
+      while (!go) changed.wait(mutex);
+    });
+  }
+  {
+    MutexLock lock(mutex);
+    while (waiting != kWaiters) changed.wait(mutex);
+    go = true;
+    changed.notify_all();
+  }
+  for (auto& waiter : waiters) waiter.join();
+}
+
+TEST(CondVarTest, ADeadlineBeforeTheClocksStartHasPassed) {
+  Mutex mutex;
+  CondVar changed;
+  MutexLock lock(mutex);
+  EXPECT_FALSE(changed.wait_until(mutex, std::chrono::steady_clock::time_point::min()));
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ TEST(TransferEngineTest, RunsOnTheLeastStaging) {
 
 TEST(TransferEngineTest, MovesScatteredPagesWithOneLaunchAChunk) {
   MachineSpec spec;
-  spec.alias_offset = 1ULL << 40U;  // registered memory has another address on the device
+  spec.alias_offset = std::uint64_t{0} - 64_GiB;  // registered memory has another address on the device
   TransferMachine machine(spec);
   TransferOptions options;
   options.staging_bytes = 1_MiB;  // little enough to be locked on any machine
