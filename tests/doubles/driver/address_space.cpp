@@ -81,6 +81,14 @@ std::size_t AddressSpace::reserved_bytes(Address begin) const {
   return found == reservations_.end() ? 0 : found->second;
 }
 
+std::pair<Address, std::size_t> AddressSpace::reservation_of(Address address) const {
+  auto found = reservations_.upper_bound(address);
+  if (found == reservations_.begin()) return {};
+  --found;
+  if (address - found->first >= found->second) return {};
+  return *found;
+}
+
 Error AddressSpace::release(Address begin, std::size_t bytes) {
   const auto found = reservations_.find(begin);
   if (found == reservations_.end() || found->second != bytes) return Error::kInvalidValue;

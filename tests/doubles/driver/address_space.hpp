@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/doubles/driver/error.hpp"
@@ -52,6 +53,8 @@ class AddressSpace {
   Error release(Address begin, std::size_t bytes);
   // 0 where no reservation begins here.
   std::size_t reserved_bytes(Address begin) const;
+  // The reservation that holds the address, begin and bytes; zeros where there is none.
+  std::pair<Address, std::size_t> reservation_of(Address address) const;
   std::size_t num_reservations() const { return reservations_.size(); }
 
   Error map(Address begin, std::shared_ptr<Backing> backing);

@@ -95,7 +95,8 @@ struct PointerInfo {
   std::size_t bytes = 0;
   Handle context = 0;
   bool allocated = false;  // by `allocate`
-  bool mapped_chunk = false;
+  Address reserved_begin = 0;  // 0: not in a reservation
+  std::size_t reserved_bytes = 0;
   Address device_address = 0;
   char* host_address = nullptr;
   std::uint64_t id = 0;
@@ -185,6 +186,7 @@ class Driver {
   Error host_flags(const char* host, unsigned& flags) VMEM_EXCLUDES(mutex_);
 
   PointerInfo pointer_info(Address address) VMEM_EXCLUDES(mutex_);
+  bool is_device_address(Address address) const { return addresses_.contains(address); }
 
   // -- Streams and events ------------------------------------------------------------------------------------------
 

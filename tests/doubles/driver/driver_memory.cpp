@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <tuple>
 
 #include "runtime/support/check.hpp"
 #include "tests/doubles/driver/driver.hpp"
@@ -320,6 +320,7 @@ PointerInfo Driver::pointer_info(Address address) {
     info.host_address = host;
     return info;
   }
+  std::tie(info.reserved_begin, info.reserved_bytes) = addresses_.reservation_of(address);
   const auto found = addresses_.find(address);
   if (!found) return info;
   info.begin = found.begin;
@@ -339,8 +340,6 @@ PointerInfo Driver::pointer_info(Address address) {
     info.allocated = true;
     info.bytes = allocation->second.bytes;
     info.context = allocation->second.context;
-  } else {
-    info.mapped_chunk = true;
   }
   return info;
 }

@@ -16,6 +16,11 @@ std::atomic<std::uint64_t> g_generation{1};
 std::atomic<bool> g_forked{false};
 std::atomic<bool> g_exiting{false};
 
+// Copies of what every call asks for.
+std::atomic<bool> g_settings_read{false};
+std::atomic<Personality> g_personality{Personality::kWorking};
+std::atomic<LateCalls> g_late_calls{LateCalls::kRefuse};
+
 // Never destroyed: calls come as late as from other libraries' destructors.
 struct Pending {
   Mutex mutex;
@@ -24,11 +29,14 @@ struct Pending {
   Settings& get() VMEM_REQUIRES(mutex) {
     if (!settings) {
       settings = Settings::from_environment();
-      plan_faults();
+      changed();
     }
     return *settings;
   }
-  void plan_faults() VMEM_REQUIRES(mutex) {
+  void changed() VMEM_REQUIRES(mutex) {
+    g_personality = settings->personality;
+    g_late_calls = settings->late_calls;
+    g_settings_read = true;
     for (const auto& fault : settings->faults) {
       Driver::faults().inject(fault.entry, fault.kind, fault.after, 1, fault.code);
     }
@@ -68,6 +76,16 @@ Settings current_settings() {
   return now.get();
 }
 
+Personality current_personality() {
+  if (!g_settings_read) current_settings();
+  return g_personality;
+}
+
+LateCalls current_late_calls() {
+  if (!g_settings_read) current_settings();
+  return g_late_calls;
+}
+
 Driver& start_driver(const Vendor& vendor) {
   Pending& now = pending();
   MutexLock lock(now.mutex);
@@ -95,6 +113,7 @@ VMEM_DOUBLE_EXPORT void vmem_double_reset(void) {
   Driver::faults().clear();
   Driver::faults().forget_calls();
   now.settings.reset();
+  vmem::sim::g_settings_read = false;
 }
 
 VMEM_DOUBLE_EXPORT int vmem_double_set(const char* key, const char* value) {
@@ -102,7 +121,7 @@ VMEM_DOUBLE_EXPORT int vmem_double_set(const char* key, const char* value) {
   vmem::sim::Pending& now = vmem::sim::pending();
   vmem::MutexLock lock(now.mutex);
   if (!now.get().set(key, value)) return -1;
-  now.plan_faults();
+  now.changed();
   return 0;
 }
 

@@ -16,6 +16,8 @@ std::uint64_t generation();
 
 // What is set now; the driver keeps what was set when it started.
 Settings current_settings();
+Personality current_personality();
+LateCalls current_late_calls();
 
 // In a child of a process whose driver was started.
 bool is_forked();

@@ -1,0 +1,81 @@
+// cuGetProcAddress: entries by name, version and form of the null stream.
+#include <cstring>
+
+#include "tests/doubles/cuda/entry.hpp"
+
+// Only the addresses count here; the entries are defined with their parameters in other files.
+extern "C" {
+#define VMEM_ENTRY(name, symbol, version) void symbol();
+#define VMEM_THREAD_ENTRY(name, symbol, version) void symbol();
+#include "tests/doubles/cuda/entries.inc"
+#undef VMEM_ENTRY
+#undef VMEM_THREAD_ENTRY
+}
+
+namespace vmem::cuda_double {
+namespace {
+
+struct Entry {
+  const char* name;
+  void (*address)();
+  int version;
+  bool per_thread;
+};
+
+const Entry kEntries[] = {
+#define VMEM_ENTRY(name, symbol, version) {#name, symbol, version, false},
+#define VMEM_THREAD_ENTRY(name, symbol, version) {#name, symbol, version, true},
+#include "tests/doubles/cuda/entries.inc"
+#undef VMEM_ENTRY
+#undef VMEM_THREAD_ENTRY
+};
+
+// What a look-up found, as cuGetProcAddress_v2 tells it.
+enum Found : int { kFound = 0, kNoSuchName = 1, kTooNew = 2 };
+
+constexpr std::uint64_t kPerThreadFlag = 2;
+
+// The newest form that neither the caller nor the driver is too old for. Entries without a form for per-thread streams
+// have only one.
+Found find(const char* name, int wanted, bool per_thread, void*& address) {
+  const Entry* best = nullptr;
+  bool exists = false;
+  for (const Entry& entry : kEntries) {
+    if (std::strcmp(entry.name, name) != 0 || entry.version > version()) continue;
+    exists = true;
+    if (entry.version > wanted || (entry.per_thread && !per_thread)) continue;
+    const bool better = best == nullptr || (entry.per_thread && !best->per_thread) ||
+                        (entry.per_thread == best->per_thread && entry.version > best->version);
+    if (better) best = &entry;
+  }
+  if (best == nullptr) return exists ? kTooNew : kNoSuchName;
+  address = reinterpret_cast<void*>(best->address);
+  return kFound;
+}
+
+CuResult get_address(const char* name, void** address, int wanted, std::uint64_t flags, int* status) {
+  return free_entry("cuGetProcAddress", [&]() -> CuResult {
+    if (name == nullptr || address == nullptr || flags > 2) return kCuInvalidValue;
+    *address = nullptr;
+    const Found found = find(name, wanted, flags == kPerThreadFlag, *address);
+    if (status != nullptr) *status = found;
+    return found == kFound ? kCuSuccess : kCuNotFound;
+  });
+}
+
+}  // namespace
+
+// Outside the namespace their names would meet the declarations above, which have other parameters.
+VMEM_CUDA_EXPORT get_proc_address(const char* name, void** address, int wanted,
+                                  std::uint64_t flags) __asm__("cuGetProcAddress");
+VMEM_CUDA_EXPORT get_proc_address(const char* name, void** address, int wanted, std::uint64_t flags) {
+  return get_address(name, address, wanted, flags, nullptr);
+}
+
+VMEM_CUDA_EXPORT get_proc_address_v2(const char* name, void** address, int wanted, std::uint64_t flags,
+                                     int* status) __asm__("cuGetProcAddress_v2");
+VMEM_CUDA_EXPORT get_proc_address_v2(const char* name, void** address, int wanted, std::uint64_t flags, int* status) {
+  return get_address(name, address, wanted, flags, status);
+}
+
+}  // namespace vmem::cuda_double
