@@ -52,7 +52,9 @@ DeviceCaps caps_of(const CudaMachine& machine, Inquiry& inquiry, bool kernels) {
   if (driver.has_virtual_memory() && inquiry.attribute_if_known(kCuAttributeVirtualMemoryManagementSupported) != 0) {
     caps = caps.with(DeviceCap::kVirtualMemory);
   }
-  if (driver.has_stream_signals()) caps = caps.with(DeviceCap::kStreamSignals);
+  if (driver.has_stream_signals() && inquiry.attribute_if_known(kCuAttributeCanUse64BitStreamMemOps) != 0) {
+    caps = caps.with(DeviceCap::kStreamSignals);
+  }
   if (inquiry.attribute_if_known(kCuAttributeHostRegisterSupported) != 0) {
     caps = caps.with(DeviceCap::kHostRegistration);
   }

@@ -82,6 +82,7 @@ enum CuDeviceAttribute : int {
   kCuAttributeComputeCapabilityMinor = 76,
   kCuAttributeHostRegisterSupported = 99,
   kCuAttributeVirtualMemoryManagementSupported = 102,
+  kCuAttributeCanUse64BitStreamMemOps = 122,
   kCuAttributeHostNumaId = 134,
 };
 

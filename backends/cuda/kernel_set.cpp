@@ -10,9 +10,9 @@
 
 namespace vmem {
 
-Result<std::string> KernelCompiler::compile(const char* source, int major, int minor) {
+Result<std::string> KernelCompiler::compile(const KernelImage& kernel, int major, int minor) {
   const CudaOptions& options = machine_.options;
-  if (options.compiler) return options.compiler(source, major, minor);
+  if (options.compiler) return options.compiler(kernel, major, minor);
   MutexLock lock(mutex_);
   if (!std::exchange(looked_for_, true)) {
     auto opened = Nvrtc::open(options.nvrtc_library, machine_.driver->version());
@@ -20,9 +20,9 @@ Result<std::string> KernelCompiler::compile(const char* source, int major, int m
     if (opened) nvrtc_ = std::move(opened).value();
   }
   if (!nvrtc_) return missing_;
-  const std::string key = format("{}.{} {}", major, minor, source);
+  const std::string key = format("{}.{} {}", major, minor, kernel.source);
   if (const auto it = images_.find(key); it != images_.end()) return it->second;
-  VMEM_ASSIGN_OR_RETURN(std::string image, nvrtc_->compile(source, major, minor));
+  VMEM_ASSIGN_OR_RETURN(std::string image, nvrtc_->compile(kernel.source, major, minor));
   images_.emplace(key, image);
   return image;
 }
@@ -72,10 +72,10 @@ Status KernelSet::load_embedded() {
   return {};
 }
 
-Status KernelSet::load_source(const char* source, std::vector<const char*> names) {
-  VMEM_ASSIGN_OR_RETURN(const std::string image, compiler_.compile(source, major_, minor_));
+Status KernelSet::load_source(const std::vector<const KernelImage*>& kernels) {
+  VMEM_ASSIGN_OR_RETURN(const std::string image, compiler_.compile(*kernels.front(), major_, minor_));
   VMEM_ASSIGN_OR_RETURN(CuModule module, load(image.c_str()));
-  for (const char* const name : names) VMEM_RETURN_IF_ERROR(take(module, name));
+  for (const KernelImage* const kernel : kernels) VMEM_RETURN_IF_ERROR(take(module, kernel->name));
   return {};
 }
 
@@ -88,10 +88,10 @@ Status KernelSet::load_builtin() {
     return {};
   }
   // Several kernels share one text.
-  std::map<const char*, std::vector<const char*>> names_of_source;
-  for (const KernelImage& image : builtin_kernels()) names_of_source[image.source].push_back(image.name);
-  for (auto& [source, names] : names_of_source) {
-    if (Status status = load_source(source, std::move(names)); !status) {
+  std::map<const char*, std::vector<const KernelImage*>> by_source;
+  for (const KernelImage& image : builtin_kernels()) by_source[image.source].push_back(&image);
+  for (const auto& [source, kernels] : by_source) {
+    if (const Status status = load_source(kernels); !status) {
       return Status(StatusCode::kUnsupported, format("no kernels: {}; {}", embedded.message(), status.message()))
           .with_device(context_.name());
     }
@@ -103,7 +103,7 @@ Status KernelSet::load_builtin() {
 Status KernelSet::add(const KernelImage& image) {
   DriverCall call(context_);
   VMEM_RETURN_IF_ERROR(call.status());
-  return load_source(image.source, {image.name}).with_device(context_.name());
+  return load_source({&image}).with_device(context_.name());
 }
 
 Result<std::shared_ptr<const KernelSet::Kernel>> KernelSet::find(const std::string& name) const {

@@ -23,7 +23,7 @@ class KernelCompiler {
   explicit KernelCompiler(const CudaMachine& machine) : machine_(machine) {}
 
   // kUnsupported where no compiler is found. The same source for the same architecture is compiled once.
-  Result<std::string> compile(const char* source, int major, int minor) VMEM_EXCLUDES(mutex_);
+  Result<std::string> compile(const KernelImage& kernel, int major, int minor) VMEM_EXCLUDES(mutex_);
 
  private:
   const CudaMachine& machine_;
@@ -59,7 +59,7 @@ class KernelSet {
   Result<CuModule> load(const void* image) VMEM_EXCLUDES(mutex_);
   Status take(CuModule module, const char* name) VMEM_EXCLUDES(mutex_);
   Status load_embedded() VMEM_EXCLUDES(mutex_);
-  Status load_source(const char* source, std::vector<const char*> names) VMEM_EXCLUDES(mutex_);
+  Status load_source(const std::vector<const KernelImage*>& kernels) VMEM_EXCLUDES(mutex_);
 
   CudaContext& context_;
   KernelCompiler& compiler_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vmem/device_info.hpp>
+#include <vmem/kernel.hpp>
 #include <vmem/status.hpp>
 
 #include <chrono>
@@ -11,8 +12,8 @@
 
 namespace vmem {
 
-// Makes an image that the driver loads out of CUDA C++, for a device of compute capability major.minor.
-using CudaCompiler = std::function<Result<std::string>(const char* source, int major, int minor)>;
+// Makes an image that the driver loads out of a kernel's source, for a device of compute capability major.minor.
+using CudaCompiler = std::function<Result<std::string>(const KernelImage& kernel, int major, int minor)>;
 
 struct CudaOptions {
   std::string driver_library = "libcuda.so.1";  // VMEM_CUDA_LIBRARY
