@@ -234,14 +234,19 @@ CuResult begin_call(std::string_view name, unsigned needs, Call& call) {
   if (current != 0) call.context = call.driver->context(current, &was_one);
   const int failure = call.driver->failure(call.context != nullptr ? call.context->device : -1);
   if (failure != 0) return static_cast<CuResult>(failure);
+  sim::Scheduler::take_waited();
   if ((needs & kContext) != 0 && call.context == nullptr) return was_one ? kCuContextIsDestroyed : kCuInvalidContext;
   if ((needs & kUnsafe) != 0) return result_of(call.driver->check_captures());
   return kCuSuccess;
 }
 
-CuResult end_call(Call& call, CuResult result) {
-  const int failure = call.driver->failure(call.context != nullptr ? call.context->device : -1);
-  return failure != 0 ? static_cast<CuResult>(failure) : result;
+CuResult end_call(const Call& call, CuResult result) {
+  if (!sim::Scheduler::take_waited()) return result;
+  const int current = call.context != nullptr ? call.context->device : -1;
+  for (const int device : {current, call.worked_on}) {
+    if (const int failure = call.driver->failure(device); failure != 0) return static_cast<CuResult>(failure);
+  }
+  return result;
 }
 
 PerThreadStreams::PerThreadStreams() { ++thread_state().per_thread_streams; }

@@ -64,6 +64,7 @@ enum Needs : unsigned {
 struct Call {
   Driver* driver = nullptr;
   std::shared_ptr<sim::Context> context;  // the current one; may be null where none is needed
+  int worked_on = -1;                     // a device, where the call is not for the current context's
   sim::CallFault fault;
 };
 
@@ -71,8 +72,9 @@ struct Call {
 CuResult begin_call(std::string_view name, unsigned needs, Call& call);
 // For entries that work before initialisation and after failures.
 CuResult begin_free_call(std::string_view name);
-// The answer of a call that answered so: a failure that came up meanwhile comes first.
-CuResult end_call(Call& call, CuResult result);
+// The answer of a call that answered so: after a call that waited, a failure that came up meanwhile comes first. Others
+// do not look, so that it does not depend on the moment which call reports the failure of work.
+CuResult end_call(const Call& call, CuResult result);
 
 class CallFaultScope {
  public:
@@ -137,9 +139,8 @@ CuResult stream_entry(std::string_view name, unsigned needs, CuStream stream, Bo
     if (queue == nullptr) return kCuInvalidHandle;
     const int failure = call.driver->failure(queue->device);
     if (failure != 0) return static_cast<CuResult>(failure);
-    const CuResult result = result_of(body(call, queue));
-    const int after = call.driver->failure(queue->device);
-    return after != 0 ? static_cast<CuResult>(after) : result;
+    call.worked_on = queue->device;
+    return result_of(body(call, queue));
   });
 }
 

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::chrono::microseconds kPollInterval{50};
 
+thread_local bool t_waited = false;
+
 }  // namespace
 
 bool Running::poll(const std::function<bool()>& condition) {
@@ -57,8 +59,11 @@ std::shared_ptr<Marker> Scheduler::submit(const std::shared_ptr<Queue>& queue, W
 }
 
 void Scheduler::wait(const std::shared_ptr<Marker>& marker, int device) {
+  t_waited = true;
   while (marker != nullptr && !marker->done && !dropped(device)) progress_.wait(mutex_);
 }
+
+bool Scheduler::take_waited() { return std::exchange(t_waited, false); }
 
 void Scheduler::close(Queue& queue) {
   queue.closing = true;

@@ -104,6 +104,8 @@ class Scheduler {
                                  std::vector<std::shared_ptr<Marker>> after) VMEM_REQUIRES(mutex_);
   // Until the marker is done or the device has failed.
   void wait(const std::shared_ptr<Marker>& marker, int device) VMEM_REQUIRES(mutex_);
+  // This thread has called `wait` since it last asked.
+  static bool take_waited();
   // The queue ends when its work is done; nothing may be submitted any more.
   void close(Queue& queue) VMEM_REQUIRES(mutex_);
 
