@@ -92,12 +92,15 @@ class VMEM_API Pool {
   /// where events can't chain the hops, when the bytes are there. Errors: kInvalidValue (unknown device or address,
   /// past the end, another device's stream, overlap), kBusy (holders beyond the deadline), kOutOfDeviceMemory (the list
   /// can't fit at all: at once), kOutOfHostMemory (nowhere to evict to), kUnsupported (the stream is capturing),
-  /// kDataLost, kDeviceFailed.
+  /// kDataLost, kDeviceFailed, and any error with which the bytes did not arrive. If that happens after the call has
+  /// returned, `Acquired::release` and `status`, and every acquire that needs the pages, answer with the error until
+  /// they are prefetched or discarded; nothing that was written under the list is taken over.
   Result<Acquired> acquire(const std::vector<AcquireRange>& ranges, const AcquireOptions& options);
   /// The same for one range, without a list: the fast way.
   Result<Acquired> acquire(const AcquireRange& range, const AcquireOptions& options);
 
-  /// Starts to bring a range to a device. Errors of the fetch itself are told by the handle.
+  /// Starts to bring a range to a device. Errors of the fetch itself are told by the handle. Where it succeeds, a fetch
+  /// of the range that failed before no longer stands in the way of acquires.
   Result<Prefetch> prefetch(PoolAddress address, std::size_t bytes, DeviceIndex device);
   /// See Advice. `device` matters for kPreferDevice, kPin and kUnpin.
   Status advise(PoolAddress address, std::size_t bytes, Advice advice, DeviceIndex device);
@@ -116,8 +119,8 @@ class VMEM_API Pool {
   /// Where the pages of a range are valid: bytes on each device, by index.
   Result<std::vector<std::size_t>> residency(PoolAddress address, std::size_t bytes) const;
   PoolStats stats() const;
-  /// Success, or a failure that nobody has been told yet: a failed device, or bytes that did not arrive after their
-  /// acquire was released. Looks at every block: for checks, not for hot paths.
+  /// Success, or a failure that lasts: a failed device, or pages that did not arrive for an acquire on a stream and
+  /// have been neither fetched again nor discarded since. Looks at every block: for checks, not for hot paths.
   Status status() const;
   const PoolOptions& options() const noexcept;
 

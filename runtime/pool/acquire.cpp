@@ -54,7 +54,7 @@ Status Pool::Impl::make_claim(std::span<const AcquireRange> ranges, Claim& claim
 }
 
 Status Pool::Impl::hold(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order,
-                        const AcquireOptions& options) {
+                        Patience& patience) {
   {
     const ReadSections::Reader reader(buffers_->sections());
     VMEM_RETURN_IF_ERROR(make_claim(ranges, claim, order));
@@ -62,7 +62,7 @@ Status Pool::Impl::hold(std::span<const AcquireRange> ranges, Claim& claim, std:
     if (held) return {};
     for (ClaimRange& range : claim.ranges) range.region->num_claims.fetch_add(1);
   }
-  Status status = residency_->hold(claim, deadline_of(options));
+  Status status = residency_->hold(claim, patience);
   for (ClaimRange& range : claim.ranges) range.region->num_claims.fetch_sub(1);
   if (!status) return status;
   status = still_there(ranges);
@@ -82,15 +82,6 @@ Status Pool::Impl::still_there(std::span<const AcquireRange> ranges) {
   return {};
 }
 
-Pool::Impl::Deadline Pool::Impl::deadline_of(const AcquireOptions& options) const {
-  const auto now = std::chrono::steady_clock::now();
-  const std::chrono::milliseconds wait = options.deadline.value_or(options_.acquire_deadline);
-  // Compared in milliseconds: the longest of them overflow as nanoseconds, either way.
-  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::max() - now);
-  if (wait <= std::chrono::milliseconds(0)) return now;
-  return wait >= longest ? Deadline::max() : now + wait;
-}
-
 Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const AcquireOptions& options) {
   VMEM_RETURN_IF_ERROR(check_fork());
   VMEM_RETURN_IF_ERROR(check_device(options.device));
@@ -102,16 +93,16 @@ Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const
   claim.device = options.device;
   claim.stream = options.stream;
   std::vector<std::size_t> order;
+  Patience patience(options.deadline.value_or(options_.acquire_deadline));
   bool fetched = false;
-  Status status = hold(ranges, claim, order, options);
+  Status status = hold(ranges, claim, order, patience);
   if (status && !claim.resident) {
-    const Deadline deadline = deadline_of(options);
-    status = fetch(claim, deadline, nullptr);
+    status = fetch(claim, patience);
     fetched = status.is_ok();
     if (!status) residency_->drop(claim);
   }
   if (status && !(claim.waits.empty() && claim.arrivals.empty())) {
-    status = order_after(claim, deadline_of(options));
+    status = order_after(claim, patience);
     if (!status) residency_->drop(claim);
   }
   if (!status) {
@@ -132,12 +123,12 @@ Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const
 
 // Makes and runs plans until the bytes are there. A plan is made again where a device failed under it, or where the one
 // that evicted blocks should go to could not take them.
-Status Pool::Impl::fetch(Claim& claim, Deadline deadline, const std::atomic<bool>* cancelled) {
+Status Pool::Impl::fetch(Claim& claim, Patience& patience) {
   std::vector<bool> excluded(context_.devices.size());
   bool evict_all = false;
   for (;;) {
-    VMEM_ASSIGN_OR_RETURN(Plan plan, residency_->plan(claim, excluded, evict_all, deadline));
-    PlanRunner runner(*residency_, *context_.transfers, moves_, cancelled);
+    VMEM_ASSIGN_OR_RETURN(Plan plan, residency_->plan(claim, excluded, evict_all, patience));
+    PlanRunner runner(*residency_, *context_.transfers, moves_, patience.cancelled());
     Status status = runner.run(plan, claim);
     // Counted in before other plans may look at the blocks again.
     const bool made_room = status && plan.makes_room;
@@ -174,24 +165,28 @@ bool Pool::Impl::take_in_failures(const Status& status) {
   return failed;
 }
 
-Status Pool::Impl::order_after(Claim& claim, Deadline deadline) {
-  VMEM_RETURN_IF_ERROR(wait_in_order(claim, claim.waits, deadline, false));
-  return wait_in_order(claim, claim.arrivals, deadline, true);
-}
-
-Status Pool::Impl::wait_in_order(Claim& claim, const std::vector<Event>& events, Deadline deadline, bool are_arrivals) {
-  Device& device = *context_.devices[claim.device];
-  for (const Event& event : events) {
-    if (claim.stream.has_value() && device.wait_event(claim.stream, event)) continue;
-    // A copy has a time limit of its own.
-    const Status status = are_arrivals ? event.wait() : event.wait(deadline);
+Status Pool::Impl::order_after(Claim& claim, Patience& patience) {
+  const auto waits_on_stream = [&](const Event& event) {
+    return claim.stream.has_value() && context_.devices[claim.device]->wait_event(claim.stream, event).is_ok();
+  };
+  for (const Event& event : claim.waits) {
+    if (waits_on_stream(event)) continue;
+    const Status status = event.wait(patience.deadline());
     if (status) continue;
-    if (!are_arrivals && status.code() == StatusCode::kTimeout && !event.is_done()) {
+    if (status.code() == StatusCode::kTimeout && !event.is_done()) {
       return Status(StatusCode::kBusy, "work that was released on a stream is not over before the deadline")
-          .with_device(device.info().name);
+          .with_device(context_.devices[claim.device]->info().name);
     }
-    take_in_failures(status);
-    return status;
+    // How it ended is its holder's affair, unless a device did not survive it.
+    if (take_in_failures(status)) VMEM_RETURN_IF_ERROR(residency_->device_status(claim.device));
+  }
+  for (const Event& event : claim.arrivals) {
+    if (waits_on_stream(event)) continue;
+    // A copy has a time limit of its own.
+    if (const Status status = event.wait(); !status) {
+      take_in_failures(status);
+      return status;
+    }
   }
   return {};
 }
@@ -228,12 +223,6 @@ Status Pool::Impl::release(Acquired::Grant& grant) {
   return status ? recorded : status;
 }
 
-Status Pool::Impl::status_of(const Acquired::Grant& grant) {
-  for (const Event& arrival : grant.claim.arrivals) {
-    if (!arrival.is_done()) continue;
-    VMEM_RETURN_IF_ERROR(arrival.wait());
-  }
-  return {};
-}
+Status Pool::Impl::status_of(const Acquired::Grant& grant) { return Residency::arrival_failure(grant.claim); }
 
 }  // namespace vmem

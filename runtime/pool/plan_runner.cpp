@@ -1,5 +1,6 @@
 #include "runtime/pool/plan_runner.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "runtime/support/check.hpp"
@@ -13,12 +14,23 @@ std::size_t bytes_of(const Move& move) {
   return bytes;
 }
 
-// For work whose bytes are replaced or already elsewhere: that it is over matters, not how.
-void wait_for(const std::vector<Event>& events) {
-  for (const Event& event : events) static_cast<void>(event.wait());
-}
+constexpr std::chrono::milliseconds kLookInterval{5};  // how often a wait looks whether it was cancelled
+
+Status cancelled() { return {StatusCode::kCancelled, "cancelled between two moves"}; }
 
 }  // namespace
+
+// For work whose bytes are replaced or already elsewhere: that it is over matters, not how. Nothing moves meanwhile.
+Status PlanRunner::wait_for(const std::vector<Event>& events) const {
+  for (const Event& event : events) {
+    if (cancelled_ == nullptr) static_cast<void>(event.wait());
+    while (!event.is_done()) {
+      if (is_cancelled()) return cancelled();
+      static_cast<void>(event.wait(std::chrono::steady_clock::now() + kLookInterval));
+    }
+  }
+  return {};
+}
 
 Status PlanRunner::run(Plan& plan, Claim& claim) {
   Status status = start_evictions(plan);
@@ -54,7 +66,7 @@ Result<Event> PlanRunner::start(const Move& move) {
 
 Status PlanRunner::start_evictions(Plan& plan) {
   for (Eviction& eviction : plan.evictions) {
-    if (is_cancelled()) return {StatusCode::kCancelled, "cancelled between two moves"};
+    if (is_cancelled()) return cancelled();
     Leaving leaving{&eviction, {}, {}};
     for (Departure& departure : eviction.departures) {
       auto move = residency_.begin_departure(eviction, departure);
@@ -80,15 +92,14 @@ Status PlanRunner::finish_next_eviction(Plan& plan) {
   Leaving leaving = std::move(leaving_.front());
   leaving_.pop_front();
   for (const Copy& copy : leaving.copies) {
-    Status status = copy.move.pages.none() ? Status() : copy.event.wait();
-    if (copy.move.pages.none()) wait_for(copy.move.after);
+    Status status = copy.move.pages.none() ? wait_for(copy.move.after) : copy.event.wait();
     if (status && !copy.move.pages.none()) {
       residency_.commit_departure(copy.move);
       counters_.add(copy.move.from, copy.move.to, MoveCounters::Reason::kEvict, bytes_of(copy.move));
     }
     if (!status && leaving.status) {
       leaving.status = status;
-      refused_by_ = copy.move.to;
+      if (status.code() != StatusCode::kCancelled) refused_by_ = copy.move.to;
     }
   }
   if (leaving.status) {
@@ -104,7 +115,7 @@ Status PlanRunner::make_frames(Plan& plan, const Arriving& arriving) {
     if (leaving_.empty()) return {StatusCode::kInternal, "a plan reserved less than it needs"};
     VMEM_RETURN_IF_ERROR(finish_next_eviction(plan));
   }
-  if (is_cancelled()) return {StatusCode::kCancelled, "cancelled between two moves"};
+  if (is_cancelled()) return cancelled();
   auto relocations = residency_.make_frames(plan, arriving);
   if (!relocations) {
     frames_failed_ = true;
@@ -119,7 +130,7 @@ Status PlanRunner::make_frames(Plan& plan, const Arriving& arriving) {
 }
 
 Status PlanRunner::relocate(const Move& move) {
-  wait_for(move.after);
+  VMEM_RETURN_IF_ERROR(wait_for(move.after));
   if (move.pages.none()) return {};
   VMEM_ASSIGN_OR_RETURN(const Event event, start(move));
   VMEM_RETURN_IF_ERROR(event.wait());
@@ -128,7 +139,7 @@ Status PlanRunner::relocate(const Move& move) {
 }
 
 Status PlanRunner::start_fetches(Claim& claim, Piece& piece) {
-  if (is_cancelled()) return {StatusCode::kCancelled, "cancelled between two moves"};
+  if (is_cancelled()) return cancelled();
   VMEM_ASSIGN_OR_RETURN(std::vector<Move> moves, residency_.begin_fetch(claim, piece));
   for (Move& move : moves) {
     if (move.fill) {
@@ -144,7 +155,7 @@ Status PlanRunner::start_fetches(Claim& claim, Piece& piece) {
 }
 
 Status PlanRunner::fill(const Move& move) {
-  wait_for(move.after);
+  VMEM_RETURN_IF_ERROR(wait_for(move.after));
   Device& device = *residency_.memory(move.to).device;
   Status status;
   move.pages.for_each_run([&](PageRange run) {
@@ -160,8 +171,8 @@ Status PlanRunner::finish_fetches(Claim& claim) {
   Device& device = *residency_.memory(claim.device).device;
   Status result;
   for (const Copy& copy : fetches_) {
-    if (claim.stream.has_value() && device.wait_event(claim.stream, copy.event)) {
-      residency_.commit_fetch_later(copy.move, copy.event);
+    if (claim.stream.has_value() && device.wait_event(claim.stream, copy.event) &&
+        residency_.commit_fetch_later(copy.move, copy.event)) {
       continue;
     }
     if (Status status = copy.event.wait(); status.is_ok()) {

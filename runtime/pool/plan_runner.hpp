@@ -69,6 +69,7 @@ class PlanRunner {
   };
 
   bool is_cancelled() const noexcept { return cancelled_ != nullptr && cancelled_->load(); }
+  Status wait_for(const std::vector<Event>& events) const;
   Status start_evictions(Plan& plan);
   Status finish_next_eviction(Plan& plan);
   Status make_frames(Plan& plan, const Arriving& arriving);

@@ -154,19 +154,25 @@ Result<Prefetch> Pool::Impl::prefetch(PoolAddress address, std::size_t bytes, De
 Status Pool::Impl::fetch_now(PoolAddress address, std::size_t bytes, DeviceIndex device,
                              const std::atomic<bool>& cancelled) {
   const AcquireRange range{address, bytes, Access::kRead};
-  AcquireOptions options;
-  options.device = device;
   Claim claim;
   claim.device = device;
+  claim.refetches = true;
   std::vector<std::size_t> order;
-  VMEM_RETURN_IF_ERROR(hold({&range, 1}, claim, order, options));
-  if (!claim.resident) {
-    if (Status status = fetch(claim, deadline_of(options), &cancelled); !status) {
-      residency_->drop(claim);
-      return status;
-    }
-  }
+  Patience patience(options_.acquire_deadline, &cancelled);
+  VMEM_RETURN_IF_ERROR(hold({&range, 1}, claim, order, patience));
+  VMEM_RETURN_IF_ERROR(bring(claim, patience));
+  Residency::clear_faults(claim);
   return residency_->release(claim, std::nullopt);
+}
+
+// Waits until the pages of a held claim are there. On an error its holds are gone.
+Status Pool::Impl::bring(Claim& claim, Patience& patience) {
+  Status status = claim.resident ? Status() : fetch(claim, patience);
+  for (const Event& arrival : claim.arrivals) {
+    if (status) status = arrival.wait();
+  }
+  if (!status) residency_->drop(claim);
+  return status;
 }
 
 // REQUIRES: in a read section; the address lies in a buffer.
@@ -188,13 +194,9 @@ Status Pool::Impl::advise(PoolAddress address, std::size_t bytes, Advice advice,
   claim.device = device;
   std::vector<std::size_t> order;
   if (advice == Advice::kPin) {
-    AcquireOptions options;
-    options.device = device;
-    VMEM_RETURN_IF_ERROR(hold({&range, 1}, claim, order, options));
-    if (Status status = claim.resident ? Status() : fetch(claim, deadline_of(options), nullptr); !status) {
-      residency_->drop(claim);
-      return status;
-    }
+    Patience patience(options_.acquire_deadline);
+    VMEM_RETURN_IF_ERROR(hold({&range, 1}, claim, order, patience));
+    VMEM_RETURN_IF_ERROR(bring(claim, patience));
     residency_->pin(claim);
     return residency_->release(claim, std::nullopt);
   }

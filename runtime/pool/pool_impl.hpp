@@ -57,8 +57,6 @@ class VMEM_LOCAL Pool::Impl {
   const PoolOptions& options() const noexcept { return options_; }
 
  private:
-  using Deadline = Residency::Deadline;
-
   // A range inside one block, and the device on which it is best worked on.
   struct Part {
     std::size_t bytes;
@@ -80,19 +78,19 @@ class VMEM_LOCAL Pool::Impl {
   Status no_such_device(DeviceIndex device) const;
   Status check_given_stream(const AcquireOptions& options) const;
 
+  // pool_impl.cpp
+  Status bring(Claim& claim, Patience& patience);
+  Status prefer(PoolAddress address, std::optional<DeviceIndex> device);
+
   // acquire.cpp
   Status make_claim(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order);
   Status add_range(const AcquireRange& range, const AcquireRange* before, Claim& claim);
-  Status hold(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order,
-              const AcquireOptions& options);
+  Status hold(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order, Patience& patience);
   Status still_there(std::span<const AcquireRange> ranges);
-  Status fetch(Claim& claim, Deadline deadline, const std::atomic<bool>* cancelled);
+  Status fetch(Claim& claim, Patience& patience);
   bool take_in_failures(const Status& status);
-  Status order_after(Claim& claim, Deadline deadline);
-  Status wait_in_order(Claim& claim, const std::vector<Event>& events, Deadline deadline, bool are_arrivals);
+  Status order_after(Claim& claim, Patience& patience);
   Status record_use(const Claim& claim, std::optional<Event>& use);
-  Status prefer(PoolAddress address, std::optional<DeviceIndex> device);
-  Deadline deadline_of(const AcquireOptions& options) const;
 
   // copies.cpp
   Result<Part> part_at(PoolAddress address, std::size_t bytes);

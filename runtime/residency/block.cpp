@@ -119,7 +119,7 @@ bool Block::settle_arrivals(Instance& instance, PageRange pages) {
       instance.valid -= arrival.pages;
       arrival.pages.for_each_run([&](PageRange run) {
         mutex.assert_held();
-        faults.push_back({run, status});
+        faults.push_back({run, instance.device, status});
       });
     }
     return true;
@@ -129,27 +129,24 @@ bool Block::settle_arrivals(Instance& instance, PageRange pages) {
 
 bool Block::settle_commits(PageRange pages) {
   bool settled = true;
-  // By value: a commit takes faults and instances' masks with it.
-  std::vector<PendingCommit> commits = std::move(pending_commits);
-  pending_commits.clear();
-  for (const PendingCommit& commit : commits) {
-    const Instance* instance = find_any(commit.device);
-    const bool under_way =
-        instance != nullptr && std::any_of(instance->arriving.begin(), instance->arriving.end(),
-                                           [&](const Arrival& a) { return a.pages.overlaps(commit.pages); });
-    if (under_way) {
-      pending_commits.push_back(commit);
-      settled &= !commit.pages.overlaps(pages);
-      continue;
+  std::erase_if(pending_commits, [&](const PendingCommit& commit) {
+    mutex.assert_held();
+    Status failed;
+    for (const Event& arrival : *commit.arrivals) {
+      if (!arrival.is_done()) {
+        settled &= !commit.pages.overlaps(pages);
+        return false;
+      }
+      if (failed) failed = arrival.wait(Event::Deadline::min());
     }
-    const bool failed = std::any_of(faults.begin(), faults.end(),
-                                    [&](const PageFault& fault) { return fault.pages.overlaps(commit.pages); });
+    if (find_any(commit.device) == nullptr) return true;
     if (failed) {
-      abort_write(commit.device, commit.pages);
-    } else if (instance != nullptr) {
       commit_write(commit.device, commit.pages);
+    } else {
+      abort_write(commit.device, commit.pages, failed);
     }
-  }
+    return true;
+  });
   return settled;
 }
 
@@ -159,13 +156,15 @@ bool Block::finds_pending_commit(PageRange pages) const {
 }
 
 std::optional<Event> Block::next_arrival(PageRange pages) const {
-  PageMask awaited = PageMask::of(num_pages_, pages);
   for (const PendingCommit& commit : pending_commits) {
-    if (commit.pages.overlaps(pages)) awaited.set(commit.pages);
+    if (!commit.pages.overlaps(pages)) continue;
+    const auto under_way = std::find_if(commit.arrivals->begin(), commit.arrivals->end(),
+                                        [](const Event& arrival) { return !arrival.is_done(); });
+    return under_way != commit.arrivals->end() ? *under_way : commit.arrivals->front();
   }
   for (const Instance& instance : instances) {
     for (const Arrival& arrival : instance.arriving) {
-      if (!(arrival.pages & awaited).none()) return arrival.event;
+      if (arrival.pages.overlaps(pages)) return arrival.event;
     }
   }
   return std::nullopt;
@@ -192,9 +191,11 @@ void Block::commit_write(DeviceIndex device, PageRange pages) {
   }
   zeroed.clear(pages);
   lost.clear(pages);
+  if (!faults.empty()) clear_faults(pages);
 }
 
-void Block::abort_write(DeviceIndex device, PageRange pages) {
+void Block::abort_write(DeviceIndex device, PageRange pages, const Status& why) {
+  faults.push_back({pages, device, why});
   Instance* instance = find_any(device);
   if (instance == nullptr) return;
   const PageMask stale = arrived_elsewhere(*instance) & PageMask::of(num_pages_, pages);
@@ -244,17 +245,25 @@ void Block::forget(PageRange pages, bool zero) {
   } else {
     zeroed.clear(pages);
   }
-  std::erase_if(faults, [&](const PageFault& fault) { return fault.pages.overlaps(pages); });
+  clear_faults(pages);
 }
 
-Status Block::take_fault(PageRange pages) {
-  for (std::size_t i = 0; i < faults.size(); ++i) {
-    if (!faults[i].pages.overlaps(pages)) continue;
-    Status status = faults[i].status;
-    std::erase_if(faults, [&](const PageFault& fault) { return fault.pages.overlaps(pages); });
-    return status;
+Status Block::fault_of(PageRange pages) const {
+  for (const PageFault& fault : faults) {
+    if (!intersect(fault.pages, pages).empty()) return fault.status;
   }
   return {};
+}
+
+void Block::clear_faults(PageRange pages) {
+  std::vector<PageFault> left;
+  for (const PageFault& fault : faults) {
+    const PageRange before{fault.pages.begin, std::min(fault.pages.end, pages.begin)};
+    const PageRange after{std::max(fault.pages.begin, pages.end), fault.pages.end};
+    if (!before.empty()) left.push_back({before, fault.device, fault.status});
+    if (!after.empty()) left.push_back({after, fault.device, fault.status});
+  }
+  faults = std::move(left);
 }
 
 std::size_t Block::bookkeeping_bytes() const {

@@ -12,8 +12,9 @@
 //   event                               before            after
 //   write committed on D (release)      any               present: valid and dirty on D alone
 //   fetched to D from S                 present           present: also valid on D; S still owns it
-//   fetch to D failed                   present           present as before the fetch; `faults` tells it once
-//   write released on failed pages      any               as before; D's own copy goes where another instance has one
+//   fetch to D failed                   present           present as before the fetch, with a fault
+//   write released on failed pages      any               as before, with a fault; D's own copy goes where another
+//                                                         instance has one
 //   evicted from S to T                 present           present: T has what S had; where S owned, T owns
 //   dropped from S (others have all)    present           present: another instance owns what S owned
 //   zeros filled on D                   unwritten,zeroed  present: valid and dirty on D alone
@@ -22,8 +23,12 @@
 //   forgotten (free, packed buffers)    any               unwritten
 //
 // A write is committed when it is released, not when it is granted: until then other instances keep the bytes from
-// before, so that a fetch that fails takes nothing with it. Where the fetch is still under way at the release, the
-// commit waits in `pending_commits` for `settle`.
+// before, so that a fetch that fails takes nothing with it. Where a fetch of the acquire's list is still under way at
+// the release, the commit waits in `pending_commits` for `settle`.
+//
+// A fault says that a fetch failed after its acquire had been granted, or that a write was not taken over because of
+// it. It lasts, and acquires that need the pages are refused with it, until they are fetched again (prefetched),
+// overwritten or forgotten.
 //
 // A hold is a live acquire's claim on pages: readers share, a writer is alone. A use is what remains of a hold that was
 // released on a stream: work that may still run, which conflicting holds and moves are ordered after.
@@ -106,10 +111,12 @@ struct Use {
   Event event;
 };
 
-// A write that was released before the fetch under it had arrived.
+// A write that was released before all fetches of its acquire had arrived: if one fails, what was computed is worth
+// nothing.
 struct PendingCommit {
   PageRange pages;
   DeviceIndex device;
+  std::shared_ptr<const std::vector<Event>> arrivals;  // shared by all blocks of the acquire; not empty
 };
 
 // Keeps the pages' instance on a device.
@@ -121,6 +128,7 @@ struct Pin {
 
 struct PageFault {
   PageRange pages;
+  DeviceIndex device;  // where the bytes did not arrive
   Status status;
 };
 
@@ -183,8 +191,8 @@ class Block {
   bool has_pending_commit(PageRange pages) const VMEM_REQUIRES(mutex) {
     return !pending_commits.empty() && finds_pending_commit(pages);
   }
-  // One arrival under way that keeps the pages from being settled, for a wait outside the lock. There is one wherever
-  // settle answered false.
+  // One copy that keeps the pages from being settled, for a wait outside the lock. There is one wherever settle
+  // answered false, though it may be over by now.
   std::optional<Event> next_arrival(PageRange pages) const VMEM_REQUIRES(mutex);
   // Events of uses that a hold or a move must be ordered after; those on the given stream of the device are in order.
   void collect_uses(PageRange pages, bool writes, DeviceIndex device, Stream stream, std::vector<Event>& events) const
@@ -192,15 +200,16 @@ class Block {
 
   // The page states' transitions; see the table above.
   void commit_write(DeviceIndex device, PageRange pages) VMEM_REQUIRES(mutex);
-  // A write whose fetch failed: the device keeps only those of its pages that no other instance has.
-  void abort_write(DeviceIndex device, PageRange pages) VMEM_REQUIRES(mutex);
+  // A write that is not taken over, and why: the device keeps only those of its pages that no other instance has.
+  void abort_write(DeviceIndex device, PageRange pages, const Status& why) VMEM_REQUIRES(mutex);
   void commit_first_use(Instance& instance, PageRange pages) VMEM_REQUIRES(mutex);
   void hand_over(Instance& from, Instance& to, const PageMask& pages) VMEM_REQUIRES(mutex);
   // Makes others own what `from` owns and they have valid; answers what nobody else has.
   PageMask give_up(Instance& from) VMEM_REQUIRES(mutex);
   void forget(PageRange pages, bool zero) VMEM_REQUIRES(mutex);
-  // The first fault that overlaps, taken out: a fault is told once.
-  Status take_fault(PageRange pages) VMEM_REQUIRES(mutex);
+  // The first fault that overlaps; success where there is none.
+  Status fault_of(PageRange pages) const VMEM_REQUIRES(mutex);
+  void clear_faults(PageRange pages) VMEM_REQUIRES(mutex);
 
   std::size_t bookkeeping_bytes() const VMEM_REQUIRES(mutex);
 

@@ -46,8 +46,9 @@ struct Claim {
   InlineVector<ClaimRange, 2> ranges;  // in the order of addresses
   InlineVector<Piece, 2> pieces;       // likewise
   bool resident = false;               // all pieces were
-  std::vector<Event> waits;            // work released on streams that this claim comes after
-  std::vector<Event> arrivals;         // copies that were under way when the claim was granted
+  bool refetches = false;              // it is not refused where a fetch has failed before: it fetches the pages again
+  std::vector<Event> waits;            // work released on streams, and copies of bytes it discards, that it comes after
+  std::vector<Event> arrivals;         // copies of what it needs that were under way when the claim was granted
 
   // Cuts the range into pieces. REQUIRES: ranges are added in the order of addresses. Makes blocks; may throw
   // bad_alloc.

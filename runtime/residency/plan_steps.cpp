@@ -236,27 +236,24 @@ void Residency::commit_fetch(const Move& move) {
   move.block->zeroed -= move.pages;
 }
 
-void Residency::commit_fetch_later(const Move& move, const Event& event) {
+bool Residency::commit_fetch_later(const Move& move, const Event& event) {
   VMEM_CHECK(!move.fill);
   MutexLock lock(move.block->mutex);
   Instance* instance = move.block->find(move.to);
-  if (instance == nullptr || memories_[move.to].failed.load()) return;
-  instance->valid |= move.pages;
+  if (instance == nullptr || memories_[move.to].failed.load()) return false;
   instance->arriving.push_back({move.pages, event});
+  instance->valid |= move.pages;
+  return true;
 }
 
 void Residency::finish(Plan& plan) {
   if (!plan.active) return;
   for (Eviction& eviction : plan.evictions) abort_eviction(eviction);
   MutexLock lock(plan_mutex_);
-  keep_relocations(plan, nullptr);
+  keep_relocations(plan);
   if (plan.reserved_bytes != 0) memories_[plan.device].store->unreserve(plan.reserved_bytes);
   plan.reserved_bytes = 0;
-  for (Block* block : plan.moving) {
-    MutexLock block_lock(block->mutex);
-    block->moving = false;
-    block->changed.notify_all();
-  }
+  for (Block* block : plan.moving) stop_moving(*block);
   plan.moving.clear();
   plan.active = false;
   --active_plans_;

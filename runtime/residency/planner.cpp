@@ -33,16 +33,26 @@ bool contains(const std::vector<Block*>& blocks, const Block* block) {
   return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
 }
 
+// The spans whose blocks move on their device, each once.
+std::vector<FrameSpan*> relocating_spans(const Plan& plan) {
+  std::vector<FrameSpan*> spans;
+  for (const Relocation& relocation : plan.relocations) {
+    if (std::find(spans.begin(), spans.end(), relocation.span) == spans.end()) spans.push_back(relocation.span);
+  }
+  return spans;
+}
+
 Status blocked_by_plan() {
   return {StatusCode::kBusy, "the range is being moved by another acquire beyond the deadline"};
 }
 
 }  // namespace
 
-Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Deadline deadline) {
-  epoch_.fetch_add(1, std::memory_order_relaxed);
+Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Patience& patience) {
+  touch(claim);
   MutexLock lock(plan_mutex_);
-  bool waiting = false;
+  bool waits = false;
+  bool is_waiter = false;
   Status outcome;
   for (bool in_time = true; in_time;) {
     Attempt attempt(&claim, excluded, evict_all);
@@ -52,30 +62,49 @@ Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bo
     if (outcome || (attempt.no_room && make_room(attempt))) {
       attempt.plan.active = true;
       ++active_plans_;
-      if (waiting) memory_waiters_.fetch_sub(1);
+      if (is_waiter) memory_waiters_.fetch_sub(1);
       return std::move(attempt.plan);
     }
+    if (attempt.in_use.empty() && outcome.code() != StatusCode::kBusy) break;
+    if (!std::exchange(waits, true)) waits_.fetch_add(1, std::memory_order_relaxed);
+    // Two that wait for memory must not keep each other's.
+    if (let_go(claim)) memory_changed_.notify_all();
     if (!attempt.in_use.empty()) {
       // Room comes with the end of work that was released on a stream: nobody would wake this thread then.
       lock.unlock();
-      const Status ended = attempt.in_use.front().wait(deadline);
+      in_time = patience.wait(attempt.in_use.front());
       lock.lock();
-      in_time = attempt.in_use.front().is_done();
-      static_cast<void>(ended);  // how it ended is its holder's affair
-      continue;
-    }
-    if (outcome.code() != StatusCode::kBusy) break;
-    if (!waiting) {
+    } else if (!std::exchange(is_waiter, true)) {
       // From here on a release wakes this thread; one that came before is seen by looking again.
-      waiting = true;
       memory_waiters_.fetch_add(1);
-      waits_.fetch_add(1, std::memory_order_relaxed);
-      continue;
+    } else {
+      in_time = patience.wait(memory_changed_, plan_mutex_);
     }
-    in_time = memory_changed_.wait_until(plan_mutex_, deadline);
   }
-  if (waiting) memory_waiters_.fetch_sub(1);
+  if (is_waiter) memory_waiters_.fetch_sub(1);
+  if (patience.is_cancelled()) return Status(StatusCode::kCancelled, "cancelled while it waited for memory");
   return outcome;
+}
+
+// A plan begins an epoch, and what it brings belongs to it: it is younger than all that was there.
+void Residency::touch(const Claim& claim) noexcept {
+  const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const Piece& piece : claim.pieces) piece.block->last_use.store(epoch, std::memory_order_relaxed);
+}
+
+// What the claim has on its device may be taken by others until its plan is made; its holds stay. True if there was
+// something.
+bool Residency::let_go(Claim& claim) {
+  bool any = false;
+  for (Piece& piece : claim.pieces) {
+    piece.resident = false;
+    if (!piece.pinned) continue;
+    MutexLock lock(piece.block->mutex);
+    --piece.block->find(claim.device)->num_holds;
+    piece.pinned = false;
+    any = true;
+  }
+  return any;
 }
 
 Status Residency::try_plan(Claim& claim, Attempt& attempt) {
@@ -214,19 +243,14 @@ Status Residency::list_relocations(Claim& claim, std::uint32_t first_piece, std:
 }
 
 // They stay where they are, unless they have moved.
-void Residency::keep_relocations(Plan& plan, const FrameSpan* only) {
+void Residency::keep_relocations(Plan& plan) {
   for (const Relocation& relocation : plan.relocations) {
-    if (only != nullptr && relocation.span != only) continue;
     MutexLock lock(relocation.block->mutex);
     for (Instance& instance : relocation.block->instances) {
       if (instance.span == relocation.span) instance.leaving = false;
     }
   }
-  if (only == nullptr) {
-    plan.relocations.clear();
-  } else {
-    std::erase_if(plan.relocations, [&](const Relocation& relocation) { return relocation.span == only; });
-  }
+  plan.relocations.clear();
 }
 
 Status Residency::reserve(Claim& claim, Attempt& attempt) {
@@ -264,12 +288,12 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
     }
     if (freed >= shortfall && !attempt.evict_all) return {};
   }
-  // Last, memory of the claim's own blocks that does not lie where it must (extents): it leaves and comes back.
-  while (!attempt.plan.relocations.empty() && (freed < shortfall || attempt.evict_all)) {
-    FrameSpan& span = *attempt.plan.relocations.front().span;
-    keep_relocations(attempt.plan, &span);
-    if (!claim_victim(span, attempt)) continue;
-    freed += span.frame.bytes();
+  // Last, memory of the claim's own blocks that does not lie where it must (extents): it leaves and comes back. Where
+  // it can't leave, it moves on its device.
+  for (FrameSpan* span : relocating_spans(attempt.plan)) {
+    if (freed >= shortfall && !attempt.evict_all) break;
+    if (!claim_victim(*span, attempt)) continue;
+    freed += span->frame.bytes();
     attempt.plan.evict_first = true;  // its block must have left before it gets its new frame
   }
   if (freed >= shortfall) return {};
@@ -334,42 +358,67 @@ bool Residency::inspect_candidate(FrameSpan& span, EvictionCandidate& figures) {
 
 // Marks every block of the span as leaving and finds a place for those that need one; nothing is changed on failure.
 bool Residency::claim_victim(FrameSpan& span, Attempt& attempt) {
-  Eviction eviction{&span, {}};
+  Plan& plan = attempt.plan;
+  const std::size_t first_moving = plan.moving.size();
+  plan.moving.reserve(first_moving + span.num_blocks);
+  plan.evictions.push_back({&span, {}});
+  std::vector<Departure>& departures = plan.evictions.back().departures;
+  departures.reserve(span.num_blocks);
   std::vector<std::size_t> need_room;
+  need_room.reserve(span.num_blocks);
   bool possible = true;
-  std::size_t marked = attempt.plan.moving.size();
   for (std::size_t i = 0; i < span.num_blocks && possible; ++i) {
     Block* block = span.region->find_block(span.first_block + i);
     if (block == nullptr) continue;
     MutexLock lock(block->mutex);
     Instance* instance = block->find(span);
     if (instance == nullptr) continue;
-    const bool ours = contains(attempt.plan.moving, block);
-    possible = block->may_leave(*instance, attempt.claim) && (!block->moving || ours);
-    possible = possible && show_instances(*block);
+    const bool ours = contains(plan.moving, block);
+    // What only moves on its device may leave it as well.
+    const bool relocates = ours && std::exchange(instance->leaving, false);
+    possible = block->may_leave(*instance, attempt.claim) && (!block->moving || ours) && show_instances(*block);
+    if (relocates || possible) instance->leaving = true;
     if (!possible) break;
+    departures.push_back({block, span.device, 0});
+    if (!ours) mark_moving(*block, plan);
     block->settle({0, block->num_pages()});
-    instance->leaving = true;
-    if (!ours) mark_moving(*block, attempt.plan);
     const bool settled = instance->arriving.empty() && block->pending_commits.empty();
-    if (!settled || !block->give_up(*instance).none()) need_room.push_back(eviction.departures.size());
-    eviction.departures.push_back({block, span.device, 0});
+    if (!settled || !block->give_up(*instance).none()) need_room.push_back(departures.size() - 1);
   }
   for (std::size_t i = 0; i < need_room.size() && possible; ++i) {
-    Departure& departure = eviction.departures[need_room[i]];
+    Departure& departure = departures[need_room[i]];
     const auto room = find_room(*departure.block, span.device, attempt);
     possible = room.has_value();
     if (room) departure = *room;
   }
-  attempt.plan.evictions.push_back(std::move(eviction));
-  if (possible) return true;
-  Attempt part(nullptr, attempt.excluded, false);
-  part.plan.evictions.push_back(std::move(attempt.plan.evictions.back()));
-  attempt.plan.evictions.pop_back();
-  part.plan.moving.assign(attempt.plan.moving.begin() + static_cast<std::ptrdiff_t>(marked), attempt.plan.moving.end());
-  attempt.plan.moving.resize(marked);
-  undo(part);
+  if (possible) {
+    std::erase_if(plan.relocations, [&](const Relocation& relocation) { return relocation.span == &span; });
+    return true;
+  }
+  abandon_victim(plan, first_moving);
   return false;
+}
+
+// Undoes the last victim, which can't leave after all.
+void Residency::abandon_victim(Plan& plan, std::size_t first_moving) {
+  const Eviction& eviction = plan.evictions.back();
+  for (const Departure& departure : eviction.departures) {
+    if (departure.reserved_bytes != 0) memories_[departure.to].store->unreserve(departure.reserved_bytes);
+    const bool relocates = std::any_of(plan.relocations.begin(), plan.relocations.end(), [&](const Relocation& other) {
+      return other.block == departure.block && other.span == eviction.span;
+    });
+    MutexLock lock(departure.block->mutex);
+    departure.block->find(*eviction.span)->leaving = relocates;
+  }
+  plan.evictions.pop_back();
+  for (std::size_t i = first_moving; i < plan.moving.size(); ++i) stop_moving(*plan.moving[i]);
+  plan.moving.resize(first_moving);
+}
+
+void Residency::stop_moving(Block& block) {
+  MutexLock lock(block.mutex);
+  block.moving = false;
+  block.changed.notify_all();
 }
 
 std::optional<Departure> Residency::find_room(Block& block, DeviceIndex from, Attempt& attempt) {
@@ -506,23 +555,18 @@ bool Residency::make_room(Attempt& attempt) {
 }
 
 void Residency::undo(Attempt& attempt) {
-  keep_relocations(attempt.plan, nullptr);
-  for (const Eviction& eviction : attempt.plan.evictions) {
+  Plan& plan = attempt.plan;
+  keep_relocations(plan);
+  for (const Eviction& eviction : plan.evictions) {
     for (const Departure& departure : eviction.departures) {
       if (departure.reserved_bytes != 0) memories_[departure.to].store->unreserve(departure.reserved_bytes);
       MutexLock lock(departure.block->mutex);
-      for (Instance& instance : departure.block->instances) {
-        if (instance.span == eviction.span) instance.leaving = false;
-      }
+      departure.block->find(*eviction.span)->leaving = false;
     }
   }
-  for (Block* block : attempt.plan.moving) {
-    MutexLock lock(block->mutex);
-    block->moving = false;
-    block->changed.notify_all();
-  }
-  if (attempt.plan.reserved_bytes != 0) memories_[attempt.plan.device].store->unreserve(attempt.plan.reserved_bytes);
-  attempt.plan.reserved_bytes = 0;
+  for (Block* block : plan.moving) stop_moving(*block);
+  if (plan.reserved_bytes != 0) memories_[plan.device].store->unreserve(plan.reserved_bytes);
+  plan.reserved_bytes = 0;
 }
 
 }  // namespace vmem

@@ -14,6 +14,32 @@ namespace {
 // Beyond this many the list of uses is gone through for those that are over.
 constexpr std::size_t kManyUses = 8;
 
+Status refusal(const Status& fault) {
+  if (fault) return {};
+  return Status(
+             fault.code(),
+             format("bytes of the range did not arrive for an earlier acquire, and what was written under it was not "
+                    "taken over: prefetch the range to go on with the bytes from before, or discard it ({})",
+                    fault.message()))
+      .with_device(std::string(fault.device()))
+      .with_driver(fault.driver_code(), std::string(fault.driver_name()));
+}
+
+bool overlaps(const PageMask& pages, const Piece& piece) {
+  return pages.overlaps(piece.needed_head) || pages.overlaps(piece.needed_tail);
+}
+
+// What the piece needs has to arrive; what it discards only has to be over.
+void collect_arrivals(Claim& claim, const Piece& piece, const Instance& instance) {
+  for (const Arrival& arrival : instance.arriving) {
+    if (overlaps(arrival.pages, piece)) {
+      claim.arrivals.push_back(arrival.event);
+    } else if (arrival.pages.overlaps(piece.pages)) {
+      claim.waits.push_back(arrival.event);
+    }
+  }
+}
+
 Status make_store(DeviceMemory& memory, const Residency::Options& options, std::uint64_t limit) {
   const std::size_t granularity = memory.device->info().granularity;
   if (limit < granularity) return {};  // nothing fits: the device takes no frames
@@ -53,17 +79,17 @@ Result<std::unique_ptr<Residency>> Residency::create(const Topology& topology, c
   return residency;
 }
 
-Status Residency::hold(Claim& claim, Deadline deadline) {
-  auto held = hold_all(claim, &deadline);
+Status Residency::hold(Claim& claim, Patience& patience) {
+  auto held = hold_all(claim, &patience);
   return held ? Status() : held.error();
 }
 
 Result<bool> Residency::try_hold(Claim& claim) { return hold_all(claim, nullptr); }
 
-Result<bool> Residency::hold_all(Claim& claim, const Deadline* deadline) {
+Result<bool> Residency::hold_all(Claim& claim, Patience* patience) {
   claim.resident = true;
   for (Piece& piece : claim.pieces) {
-    const auto held = hold_piece(claim, piece, deadline);
+    const auto held = hold_piece(claim, piece, patience);
     if (!held || *held == Hold::kWouldWait) {
       drop(claim);
       if (!held) return held.error();
@@ -75,15 +101,15 @@ Result<bool> Residency::hold_all(Claim& claim, const Deadline* deadline) {
   return true;
 }
 
-Result<Residency::Hold> Residency::hold_piece(Claim& claim, Piece& piece, const Deadline* deadline) {
+Result<Residency::Hold> Residency::hold_piece(Claim& claim, Piece& piece, Patience* patience) {
   Block& block = *piece.block;
   MutexLock lock(block.mutex);
   if (block.retired) return Status(StatusCode::kInvalidValue, "the buffer is being freed");
   if (block.conflicts(piece.pages, piece.writes, &claim)) {
-    if (deadline == nullptr) return Hold::kWouldWait;
-    VMEM_RETURN_IF_ERROR(wait_for_holders(block, piece, claim, *deadline));
+    if (patience == nullptr) return Hold::kWouldWait;
+    VMEM_RETURN_IF_ERROR(wait_for_holders(block, piece, claim, *patience));
   }
-  if (deadline == nullptr && block.has_pending_commit(piece.pages)) {
+  if (patience == nullptr && block.has_pending_commit(piece.pages)) {
     block.settle(piece.pages);
     if (block.has_pending_commit(piece.pages)) return Hold::kWouldWait;
   }
@@ -96,26 +122,26 @@ Result<Residency::Hold> Residency::hold_piece(Claim& claim, Piece& piece, const 
     static_cast<void>(arrival->wait());  // its outcome is taken in by settle
     lock.lock();
   }
-  if (!block.faults.empty()) {
-    const Status fault = block.take_fault(piece.pages);
-    const bool discards = piece.needed_head.empty() && piece.needed_tail.empty();
-    if (!fault && !discards) return fault;
+  if (!block.faults.empty() && !claim.refetches) {
+    VMEM_RETURN_IF_ERROR(refusal(block.fault_of(piece.needed_head)));
+    VMEM_RETURN_IF_ERROR(refusal(block.fault_of(piece.needed_tail)));
   }
   piece.resident = check_resident(claim, piece, block);
   observe(claim, piece);
   return Hold::kHeld;
 }
 
-Status Residency::wait_for_holders(Block& block, const Piece& piece, const Claim& claim, Deadline deadline) {
+Status Residency::wait_for_holders(Block& block, const Piece& piece, const Claim& claim, Patience& patience) {
   waits_.fetch_add(1, std::memory_order_relaxed);
   ++block.num_waiters;
   bool in_time = true;
   while (in_time && !block.retired && block.conflicts(piece.pages, piece.writes, &claim)) {
-    in_time = block.changed.wait_until(block.mutex, deadline);
+    in_time = patience.wait(block.changed, block.mutex);
   }
   --block.num_waiters;
   if (block.retired) return {StatusCode::kInvalidValue, "the buffer is being freed"};
   if (!block.conflicts(piece.pages, piece.writes, &claim)) return {};
+  if (patience.is_cancelled()) return {StatusCode::kCancelled, "cancelled while it waited for a holder"};
   const PoolAddress address = block.region().address() + block.index() * block.region().block_bytes() +
                               std::size_t{piece.pages.begin} * kPageBytes;
   return {StatusCode::kBusy,
@@ -133,9 +159,7 @@ bool Residency::check_resident(Claim& claim, Piece& piece, Block& block) {
   if (!instance->valid.covers(piece.needed_head) || !instance->valid.covers(piece.needed_tail)) return false;
   // A plan may be copying what the block has elsewhere into pages here that are not valid yet.
   if (piece.writes && block.moving) return false;
-  for (const Arrival& arrival : instance->arriving) {
-    if (arrival.pages.overlaps(piece.pages)) claim.arrivals.push_back(arrival.event);
-  }
+  if (!instance->arriving.empty()) collect_arrivals(claim, piece, *instance);
   if (!block.uses.empty()) {
     if (block.uses.size() > kManyUses) block.settle(piece.pages);
     block.collect_uses(piece.pages, piece.writes, claim.device, claim.stream, claim.waits);
@@ -204,7 +228,10 @@ void Residency::wake_memory_waiters() noexcept {
 }
 
 Status Residency::release(Claim& claim, const std::optional<Event>& use) {
-  Status result;
+  Status result = arrival_failure(claim);
+  // Where something is still under way it is known later what becomes of the writes.
+  std::shared_ptr<const std::vector<Event>> pending;  // shared by the blocks
+  if (!claim.arrivals.empty()) pending = std::make_shared<const std::vector<Event>>(claim.arrivals);
   for (Piece& piece : claim.pieces) {
     Block& block = *piece.block;
     MutexLock lock(block.mutex);
@@ -215,17 +242,23 @@ Status Residency::release(Claim& claim, const std::optional<Event>& use) {
                    .with_device(memories_[claim.device].device->info().name);
       continue;
     }
-    const Instance* instance = block.find(claim.device);
-    if (instance->arriving.empty() && block.pending_commits.empty() && block.faults.empty()) {
+    if (pending == nullptr) {
       if (piece.writes) block.commit_write(claim.device, piece.pages);
       continue;
     }
-    if (piece.writes) block.pending_commits.push_back({piece.pages, claim.device});
+    if (piece.writes) block.pending_commits.push_back({piece.pages, claim.device, pending});
     block.settle(piece.pages);
-    if (Status fault = block.take_fault(piece.pages); !fault) result = fault;
   }
   wake_memory_waiters();
   return result;
+}
+
+// Why something that the claim needs did not arrive, as far as it is known.
+Status Residency::arrival_failure(const Claim& claim) {
+  for (const Event& arrival : claim.arrivals) {
+    if (arrival.is_done()) VMEM_RETURN_IF_ERROR(arrival.wait(Event::Deadline::min()));
+  }
+  return {};
 }
 
 void Residency::drop(Claim& claim) {
@@ -255,9 +288,7 @@ Status Residency::grant(Claim& claim) {
     piece.pinned = true;
     piece.base = instance->address;
     if (!piece.writes) block.commit_first_use(*instance, piece.pages);
-    for (const Arrival& arrival : instance->arriving) {
-      if (arrival.pages.overlaps(piece.pages)) claim.arrivals.push_back(arrival.event);
-    }
+    collect_arrivals(claim, piece, *instance);
     block.collect_uses(piece.pages, piece.writes, claim.device, claim.stream, claim.waits);
   }
   return {};

@@ -23,6 +23,7 @@
 #include "runtime/residency/claim.hpp"
 #include "runtime/residency/device_memory.hpp"
 #include "runtime/residency/eviction_policy.hpp"
+#include "runtime/residency/patience.hpp"
 #include "runtime/residency/plan.hpp"
 #include "runtime/residency/region.hpp"
 #include "runtime/support/thread_annotations.hpp"
@@ -32,8 +33,6 @@ namespace vmem {
 // Thread contract: every member may be called from any thread; a Claim and its Plan are one thread's at a time.
 class Residency {
  public:
-  using Deadline = std::chrono::steady_clock::time_point;
-
   struct Options {
     std::size_t block_bytes = kDefaultBlockBytes;
     PlacementStrategy placement = PlacementStrategy::kLocalityFirst;
@@ -56,16 +55,20 @@ class Residency {
 
   // -- Holds ---------------------------------------------------------------------------------------------------------
 
-  // Registers the claim's holds, block by block in the order of addresses, waiting for conflicting holders until the
-  // deadline (kBusy); on an error none is left. Sets claim.resident, claim.waits and claim.arrivals where all is there.
-  // kInvalidValue where the buffer is being freed; a fault of the pages is told once.
+  // Registers the claim's holds, block by block in the order of addresses, waiting for conflicting holders (kBusy,
+  // kCancelled); on an error none is left. Sets claim.resident, claim.waits and claim.arrivals where all is there.
+  // kInvalidValue where the buffer is being freed; the fault of pages whose fetch failed before.
   // REQUIRES: the regions are kept from being retired (`num_claims`).
-  Status hold(Claim& claim, Deadline deadline);
+  Status hold(Claim& claim, Patience& patience);
   // The same without waiting: false, and no hold is left, where it would have to wait.
   Result<bool> try_hold(Claim& claim);
-  // Takes a granted claim's holds away. What it wrote is committed if `arrived` (or when what is under way arrives);
+  // Takes a granted claim's holds away. What it wrote is committed if all it needs has arrived, or when it arrives;
   // `use` remains for later holders to come after. Success, or why what was written is not taken over.
   Status release(Claim& claim, const std::optional<Event>& use);
+  // Why something that a granted claim needs did not arrive, as far as it is known by now. Never blocks.
+  static Status arrival_failure(const Claim& claim);
+  // The claim's pages were fetched again: what had failed before is forgotten.
+  static void clear_faults(const Claim& claim);
   // Unmaps the blocks of a released claim that nobody holds any more, when the work on them is over (debug mode).
   void hide(const Claim& claim);
   // Takes the holds of a claim away that was not granted. Nothing is committed.
@@ -73,11 +76,12 @@ class Residency {
 
   // -- Plans ---------------------------------------------------------------------------------------------------------
 
-  // Makes a plan for a held claim that is not resident, waiting until the deadline for plans and holders in its way.
-  // Where `makes_room` is set, another plan has to be made after it. `excluded` are devices that nothing is evicted to.
+  // Makes a plan for a held claim that is not resident, waiting for plans and holders in its way; meanwhile what the
+  // claim has there already may leave. Where `makes_room` is set, another plan has to be made after it. `excluded` are
+  // devices that nothing is evicted to.
   // Errors: kOutOfDeviceMemory (the claim can't fit at all: at once), kOutOfHostMemory (nowhere to evict to), kBusy,
-  // kDataLost, kDeviceFailed.
-  Result<Plan> plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Deadline deadline);
+  // kCancelled, kDataLost, kDeviceFailed.
+  Result<Plan> plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Patience& patience);
   // One block's departure: gives up what others own already, makes room at its destination, answers the copy that is
   // left (no pages: none). Waits for arrivals on it.
   Result<Move> begin_departure(const Eviction& eviction, Departure& departure);
@@ -95,8 +99,9 @@ class Residency {
   Result<std::vector<Move>> begin_fetch(Claim& claim, Piece& piece);
   // The bytes have arrived.
   void commit_fetch(const Move& move);
-  // The bytes will have arrived with the event.
-  void commit_fetch_later(const Move& move, const Event& event);
+  // The bytes will have arrived with the event. False where nobody will wait for it, because the device has failed: the
+  // caller does, as the copy reads another's memory.
+  bool commit_fetch_later(const Move& move, const Event& event);
   // All pieces are there: counts them in, marks what is read for the first time. Fills claim.waits and claim.arrivals.
   // kDeviceFailed, kDataLost where the device failed meanwhile.
   Status grant(Claim& claim);
@@ -143,9 +148,9 @@ class Residency {
 
   // residency.cpp
   enum class Hold : std::uint8_t { kHeld, kWouldWait };
-  Result<Hold> hold_piece(Claim& claim, Piece& piece, const Deadline* deadline);
-  Result<bool> hold_all(Claim& claim, const Deadline* deadline);
-  Status wait_for_holders(Block& block, const Piece& piece, const Claim& claim, Deadline deadline)
+  Result<Hold> hold_piece(Claim& claim, Piece& piece, Patience* patience);
+  Result<bool> hold_all(Claim& claim, Patience* patience);
+  Status wait_for_holders(Block& block, const Piece& piece, const Claim& claim, Patience& patience)
       VMEM_REQUIRES(block.mutex);
   bool check_resident(Claim& claim, Piece& piece, Block& block) VMEM_REQUIRES(block.mutex);
   void check_contiguous(Claim& claim);
@@ -154,13 +159,15 @@ class Residency {
   void wake_memory_waiters() noexcept;
 
   // planner.cpp
+  void touch(const Claim& claim) noexcept;
+  bool let_go(Claim& claim) VMEM_REQUIRES(plan_mutex_);
   Status try_plan(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status list_frames(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status list_windowed(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status list_extents(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status list_relocations(Claim& claim, std::uint32_t first_piece, std::uint32_t end_piece, Attempt& attempt)
       VMEM_REQUIRES(plan_mutex_);
-  void keep_relocations(Plan& plan, const FrameSpan* only) VMEM_REQUIRES(plan_mutex_);
+  void keep_relocations(Plan& plan) VMEM_REQUIRES(plan_mutex_);
   Status inspect(Claim& claim, Piece& piece, Attempt& attempt, bool& has_instance) VMEM_REQUIRES(plan_mutex_);
   Status reserve(Claim& claim, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   Status choose_victims(Claim& claim, Attempt& attempt, std::size_t shortfall) VMEM_REQUIRES(plan_mutex_);
@@ -169,6 +176,8 @@ class Residency {
   bool inspect_candidate(FrameSpan& span, EvictionCandidate& figures) VMEM_REQUIRES(plan_mutex_);
   bool is_held_by_others(const Claim& claim) VMEM_REQUIRES(plan_mutex_);
   bool claim_victim(FrameSpan& span, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
+  void abandon_victim(Plan& plan, std::size_t first_moving) VMEM_REQUIRES(plan_mutex_);
+  static void stop_moving(Block& block);
   std::optional<Departure> find_room(Block& block, DeviceIndex from, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   std::vector<DeviceIndex> rank_destinations(const Region& region, DeviceIndex from, std::size_t bytes,
                                              const Attempt& attempt) const VMEM_REQUIRES(plan_mutex_);
@@ -185,6 +194,9 @@ class Residency {
   void add_instance(Block& block, FrameSpan& span) VMEM_REQUIRES(block.mutex);
   void remove_instance(Block& block, const FrameSpan& span) VMEM_REQUIRES(block.mutex);
   void release_memory(Region& region) VMEM_REQUIRES(plan_mutex_);
+
+  // retire.cpp
+  static void fail_instance(Block& block, Instance& instance, const Status& why) VMEM_REQUIRES(block.mutex);
 
   const Topology& topology_;
   const Options options_;

@@ -112,6 +112,13 @@ Status Residency::unpin(const Claim& claim) {
   return {};
 }
 
+void Residency::clear_faults(const Claim& claim) {
+  for (const Piece& piece : claim.pieces) {
+    MutexLock lock(piece.block->mutex);
+    piece.block->clear_faults(piece.pages);
+  }
+}
+
 void Residency::hide(const Claim& claim) {
   for (const Piece& piece : claim.pieces) {
     Block& block = *piece.block;
@@ -122,6 +129,27 @@ void Residency::hide(const Claim& claim) {
     if (instance == nullptr || instance->is_held() || block.moving || block.retired || !block.uses.empty()) continue;
     static_cast<void>(memories_[claim.device].hide(*instance->span));  // refused: it stays reachable
   }
+}
+
+void Residency::fail_instance(Block& block, Instance& instance, const Status& why) {
+  const DeviceIndex device = instance.device;
+  block.lost |= block.give_up(instance);
+  instance.valid = PageMask(block.num_pages());
+  instance.dirty = PageMask(block.num_pages());
+  // What runs there may never end, and nobody has to wait for it any more. Copies do end, and read others' memory.
+  std::erase_if(block.uses, [&](const Use& use) { return use.device == device; });
+  for (Arrival& arrival : instance.arriving) {
+    block.uses.push_back({{0, block.num_pages()}, device, Stream(), true, std::move(arrival.event)});
+  }
+  instance.arriving.clear();
+  // A write that was released while a fetch was under way goes with its device. Nobody was told, so the bytes from
+  // before must not pass for it.
+  std::erase_if(block.pending_commits, [&](const PendingCommit& commit) {
+    block.mutex.assert_held();
+    if (commit.device != device) return false;
+    block.faults.push_back({commit.pages, device, why});
+    return true;
+  });
 }
 
 void Residency::fail_device(DeviceIndex device, const Status& status) {
@@ -137,13 +165,7 @@ void Residency::fail_device(DeviceIndex device, const Status& status) {
       Block* block = span->region->find_block(span->first_block + i);
       if (block == nullptr) continue;
       MutexLock block_lock(block->mutex);
-      for (Instance& instance : block->instances) {
-        if (instance.span != span.get()) continue;
-        block->lost |= block->give_up(instance);
-        instance.valid = PageMask(block->num_pages());
-        instance.dirty = PageMask(block->num_pages());
-        instance.arriving.clear();
-      }
+      if (Instance* instance = block->find(*span)) fail_instance(*block, *instance, memory.failure);
     }
   }
   memory_changed_.notify_all();

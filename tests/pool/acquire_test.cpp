@@ -56,6 +56,41 @@ TEST_F(PoolAcquireTest, MemoryHeldByOthersIsWaitedForAndThenBusy) {
   expect_pattern(a, 1);
 }
 
+// What each has there already is what the other waits for.
+TEST_F(PoolAcquireTest, TwoThatWaitForMemoryDoNotKeepEachOthers) {
+  for (const std::uint32_t caps : {kAllCaps, kNoWindows}) {
+    PoolMachineSpec spec = one_gpu();
+    spec.caps = DeviceCaps(caps);
+    make(spec);
+    {
+      const Buffer a = filled(6 * kBlock, 1);
+      const Buffer b = filled(6 * kBlock, 2);
+      const Buffer c = filled_on(0, kBlock, 3);
+      ASSERT_TRUE(fetch(a.range(0, 3 * kBlock, Access::kWrite), 0).is_ok());
+      ASSERT_TRUE(fetch(b.range(0, 3 * kBlock, Access::kWrite), 0).is_ok());
+      auto held = acquire(c.all(Access::kRead), 0);
+      const Buffer d = filled(kBlock, 4);
+      auto also_held = acquire(d.all(Access::kRead), 0);  // takes the place of one block of a or b
+      ASSERT_TRUE(held.has_value() && also_held.has_value());
+      std::vector<std::thread> threads;
+      for (std::uint64_t i = 0; i < 2; ++i) {
+        const std::uint64_t before = waits();
+        threads.emplace_back([&, i] {
+          const Buffer& buffer = i == 0 ? a : b;
+          auto acquired = acquire(buffer.all(Access::kRead), 0, {}, kHour);
+          ASSERT_TRUE(acquired.has_value()) << acquired.error().to_string();
+          expect_same(read(0, acquired->data(), buffer.bytes()), test_pattern(buffer.bytes(), i + 1));
+        });
+        wait_until([&] { return waits() > before; });
+      }
+      EXPECT_TRUE(held->release().is_ok());
+      EXPECT_TRUE(also_held->release().is_ok());
+      for (auto& thread : threads) thread.join();
+    }
+    machine_.reset();
+  }
+}
+
 TEST_F(PoolAcquireTest, AConflictWaitsUntilTheHolderReleases) {
   make();
   const Buffer buffer = filled(2 * kBlock, 1);
@@ -301,6 +336,35 @@ TEST_F(PoolAcquireTest, WithoutWindowsAnAcquireMustLieInsideAHeldExtentThatItOve
   const Bytes all = test_pattern(buffer.bytes(), 1);
   expect_same(read(0, merged->data(), 2 * kBlock), Bytes(all.begin() + static_cast<std::ptrdiff_t>(kBlock),
                                                          all.begin() + static_cast<std::ptrdiff_t>(3 * kBlock)));
+}
+
+// Two blocks of the run lie in extents of their own: one can't leave its device, as its extent is held, the other
+// leaves for the room that the run needs.
+TEST_F(PoolAcquireTest, WithoutWindowsABlockWhoseExtentCanNotLeaveMovesOnItsDevice) {
+  PoolMachineSpec spec = one_gpu();
+  spec.caps = DeviceCaps(kNoWindows);
+  make(spec);
+  const Buffer filler = filled(3 * kBlock, 2);
+  const Buffer buffer = filled(3 * kBlock, 1);
+  ASSERT_TRUE(fetch(buffer.range(0, 2 * kBlock, Access::kWrite), 0).is_ok());
+  ASSERT_TRUE(fetch(buffer.range(2 * kBlock, kBlock, Access::kWrite), 0).is_ok());
+  auto filling = acquire(filler.all(Access::kRead), 0);
+  auto held = acquire(buffer.range(0, kBlock, Access::kRead), 0);
+  ASSERT_TRUE(filling.has_value() && held.has_value());
+  auto run = acquire(buffer.range(kBlock, 2 * kBlock, Access::kWrite), 0);
+  ASSERT_TRUE(run.has_value()) << run.error().to_string();
+  Bytes expected = test_pattern(buffer.bytes(), 1);
+  const auto begin = expected.begin() + static_cast<std::ptrdiff_t>(kBlock);
+  expect_same(read(0, run->data(), 2 * kBlock), Bytes(begin, expected.end()));
+  const Bytes fresh = test_pattern(2 * kBlock, 3);
+  write(0, run->data(), fresh.data(), fresh.size());
+  expect_same(read(0, held->data(), kBlock), Bytes(expected.begin(), begin));
+  EXPECT_TRUE(run->release().is_ok());
+  EXPECT_TRUE(held->release().is_ok());
+  std::copy(fresh.begin(), fresh.end(), begin);
+  expect_same(bytes_of(buffer), expected);
+  EXPECT_EQ(pool().stats().devices[0].instances, 6U) << "three of each buffer, none twice";
+  expect_pattern(filler, 2);
 }
 
 TEST_F(PoolAcquireTest, WithWindowsHeldRangesMayOverlapAsTheyLike) {

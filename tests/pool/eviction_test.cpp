@@ -74,6 +74,52 @@ TEST_F(PoolEvictionTest, TheBlockUsedFurthestBackLeaves) {
   EXPECT_EQ(pool().residency(a.address() + 2 * kBlock, kBlock)->at(0), 0U);
 }
 
+TEST_F(PoolEvictionTest, WhatWasFetchedLastIsYoungerThanAllThatWasThere) {
+  make(one_gpu());
+  const Buffer a = filled_on(0, kFull, 1);
+  const Buffer b = filled(3 * kBlock, 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    // All are used since the last fetch, and are dearer to evict than b's, of which host memory has copies.
+    for (std::size_t block = i; block < kUsableBlocks; ++block) {
+      ASSERT_TRUE(fetch(block_of(a, block, Access::kWrite), 0).is_ok());
+    }
+    ASSERT_TRUE(fetch(block_of(b, i, Access::kRead), 0).is_ok());
+    ASSERT_TRUE(fetch(block_of(b, i + 1, Access::kRead), 0).is_ok());
+    EXPECT_EQ(pool().residency(b.address() + i * kBlock, 2 * kBlock)->at(0), 2 * kBlock);
+  }
+}
+
+TEST_F(PoolEvictionTest, NoBlockOfTheListLeavesForAnotherOfIt) {
+  for (const std::uint32_t caps : {kAllCaps, kNoWindows}) {
+    PoolMachineSpec spec = one_gpu();
+    spec.caps = DeviceCaps(caps);
+    make(spec);
+    {
+      const Buffer a = filled_on(0, kFull, 1);
+      const Buffer b = filled(kFull, 2);
+      // The oldest and cheapest to evict of all are those that the list has there already.
+      ASSERT_TRUE(fetch(block_of(b, 0, Access::kRead), 0).is_ok());
+      ASSERT_TRUE(fetch(block_of(b, 4, Access::kRead), 0).is_ok());
+      for (std::size_t i = 0; i < kUsableBlocks; ++i) {
+        if (pool().residency(a.address() + i * kBlock, kBlock)->at(0) == 0) continue;
+        ASSERT_TRUE(fetch(block_of(a, i, Access::kWrite), 0).is_ok());
+      }
+      const std::uint64_t fetched = moved(host(), 0).fetched_bytes;
+      auto acquired = acquire({block_of(b, 0, Access::kRead), block_of(b, 2, Access::kRead),
+                               block_of(b, 4, Access::kRead), block_of(b, 6, Access::kRead)},
+                              0);
+      ASSERT_TRUE(acquired.has_value()) << acquired.error().to_string();
+      EXPECT_EQ(moved(host(), 0).fetched_bytes - fetched, 2 * kBlock) << "two of the four were there";
+      const Bytes all = test_pattern(kFull, 2);
+      for (std::size_t i = 0; i < 4; ++i) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(2 * i * kBlock);
+        expect_same(read(0, acquired->data(i), kBlock), Bytes(begin, begin + static_cast<std::ptrdiff_t>(kBlock)));
+      }
+    }
+    machine_.reset();
+  }
+}
+
 TEST_F(PoolEvictionTest, ThePreferredDeviceWins) {
   make();
   for (const DeviceIndex preferred : {DeviceIndex{1}, host()}) {

@@ -129,6 +129,21 @@ TEST_P(PoolLostDeviceTest, EveryUseNoticesIt) {
   expect_same(bytes_of(a), Bytes(kBlock, 1));
 }
 
+TEST_P(PoolLostDeviceTest, WorkThatNeverEndsThereHoldsNobodyUp) {
+  if ((GetParam() & static_cast<std::uint32_t>(DeviceCap::kStreamSignals)) == 0) return;  // nothing to hang on
+  Buffer buffer = filled_on(1, kBlock, 1);
+  const Buffer witness = filled_on(0, kBlock, 3);
+  HeldStream stuck(machine().device(0).inner());
+  auto reader = acquire(buffer.all(Access::kRead), 0, stuck.stream());
+  ASSERT_TRUE(reader.has_value()) << reader.error().to_string();
+  ASSERT_TRUE(reader->release().is_ok());
+  EXPECT_EQ(fetch(buffer.all(Access::kWrite), 1).code(), StatusCode::kBusy);
+  lose(0, witness);
+  // With an hour to wait for the copy, which may still read the buffer.
+  EXPECT_TRUE(acquire(buffer.all(Access::kWrite), 1, {}, std::chrono::hours(1)).has_value());
+  EXPECT_TRUE(buffer.free().is_ok());
+}
+
 TEST_P(PoolLostDeviceTest, EvictionsGoElsewhere) {
   const Buffer witness = filled_on(1, kBlock, 3);
   const Buffer a = filled_on(0, kUsableBlocks * kBlock, 1);

@@ -6,7 +6,16 @@ namespace {
 
 class PoolPrefetchTest : public PoolTest {
  protected:
-  void SetUp() override { make(one_gpu()); }
+  // With an hour to wait: what waits for its deadline runs into the test's time limit.
+  void SetUp() override {
+    PoolMachineSpec spec = one_gpu();
+    spec.pool.acquire_deadline = std::chrono::hours(1);
+    make(spec);
+  }
+  void make_again(const PoolMachineSpec& spec) {
+    machine_.reset();
+    make(spec);
+  }
   Prefetch prefetch(const Buffer& buffer, DeviceIndex device = 0) {
     auto handle = pool().prefetch(buffer.address(), buffer.bytes(), device);
     EXPECT_TRUE(handle.has_value()) << handle.error().to_string();
@@ -61,6 +70,71 @@ TEST_F(PoolPrefetchTest, IsCancelledBeforeItBegan) {
   EXPECT_TRUE(running.wait().is_ok());
   EXPECT_EQ(resident(first, 0), kBlock);
   EXPECT_EQ(resident(second, 0), 0U);
+}
+
+TEST_F(PoolPrefetchTest, IsCancelledWhileItWaitsForAHolder) {
+  const Buffer buffer = filled(kBlock, 1);
+  auto holder = acquire(buffer.all(Access::kWrite), host());
+  ASSERT_TRUE(holder.has_value());
+  const std::uint64_t before = waits();
+  const Prefetch handle = prefetch(buffer);
+  wait_until([&] { return waits() > before; });
+  EXPECT_FALSE(handle.is_done());
+  handle.cancel();
+  EXPECT_EQ(handle.wait().code(), StatusCode::kCancelled) << "not at the deadline of an hour";
+  EXPECT_EQ(references(buffer), 1U) << "the holder's alone";
+}
+
+TEST_F(PoolPrefetchTest, IsCancelledWhileItWaitsForMemory) {
+  const Buffer buffer = filled(kBlock, 1);
+  const Buffer full = filled(kUsableBlocks * kBlock, 2);
+  auto holder = acquire(full.all(Access::kRead), 0);
+  ASSERT_TRUE(holder.has_value());
+  const std::uint64_t before = waits();
+  const Prefetch handle = prefetch(buffer);
+  wait_until([&] { return waits() > before; });
+  handle.cancel();
+  EXPECT_EQ(handle.wait().code(), StatusCode::kCancelled);
+  EXPECT_EQ(references(buffer), 0U);
+  EXPECT_EQ(resident(buffer, 0), 0U);
+}
+
+TEST_F(PoolPrefetchTest, IsCancelledWhileItWaitsForTheWorkOnWhatStandsInTheWay) {
+  PoolMachineSpec spec;
+  spec.gpu_bytes = {8 * kBlock, 8 * kBlock, 8 * kBlock};
+  spec.pool.limits["host:0"] = 0;
+  spec.pool.acquire_deadline = std::chrono::hours(1);
+  make_again(spec);
+  // Only the copies on device 1 could make place for what must leave device 0, and a stream still reads them.
+  const Buffer pinned = filled_on(2, kUsableBlocks * kBlock, 1);
+  ASSERT_TRUE(pool().advise(pinned.address(), pinned.bytes(), Advice::kPin, 2).is_ok());
+  HeldStream held(machine().device(1).inner());
+  auto reader = acquire(pinned.all(Access::kRead), 1, held.stream());
+  ASSERT_TRUE(reader.has_value()) << reader.error().to_string();
+  ASSERT_TRUE(reader->release().is_ok());
+  const Buffer full = filled_on(0, kUsableBlocks * kBlock, 2);
+  Buffer buffer = allocate(4 * kBlock);
+  const Prefetch handle = prefetch(buffer);
+  wait_until([&] { return references(buffer) != 0; });
+  EXPECT_TRUE(buffer.free().is_ok());
+  EXPECT_EQ(handle.wait().code(), StatusCode::kCancelled);
+  EXPECT_FALSE(held.is_open());
+  EXPECT_TRUE(pool().advise(pinned.address(), pinned.bytes(), Advice::kUnpin, 2).is_ok());
+}
+
+TEST_F(PoolPrefetchTest, AFreeOfAHeldBufferIsBusyAtOnceWhateverWaitsForIt) {
+  for (const std::size_t bytes : {std::size_t{300}, 2 * kBlock}) {
+    Buffer buffer = filled(bytes, 1);
+    auto holder = acquire(buffer.all(Access::kWrite), host());
+    ASSERT_TRUE(holder.has_value());
+    const std::uint64_t before = waits();
+    const Prefetch handle = prefetch(buffer);
+    wait_until([&] { return waits() > before; });
+    EXPECT_EQ(buffer.free().code(), StatusCode::kBusy);
+    EXPECT_EQ(handle.wait().code(), StatusCode::kCancelled);
+    EXPECT_TRUE(holder->release().is_ok());
+    EXPECT_TRUE(buffer.free().is_ok());
+  }
 }
 
 TEST_F(PoolPrefetchTest, ManyAreDoneInTheirOrder) {

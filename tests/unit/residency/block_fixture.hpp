@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "runtime/residency/block.hpp"
 #include "runtime/residency/region.hpp"
@@ -44,6 +46,13 @@ class BlockFixture : public ::testing::Test {
     at(device).valid.set(range);
     at(device).arriving.push_back({pages(range), Event(event)});
     return event;
+  }
+  // A write of a device that was released before these copies were over.
+  void release_write(DeviceIndex device, PageRange range, const std::vector<std::shared_ptr<ManualEvent>>& copies)
+      VMEM_REQUIRES(block_.mutex) {
+    auto arrivals = std::make_shared<std::vector<Event>>();
+    for (const auto& copy : copies) arrivals->push_back(Event(copy));
+    block_.pending_commits.push_back({range, device, std::move(arrivals)});
   }
   // What the header promises of every page: at most one owner, and owners have it valid; zeroed and lost ones have
   // none.

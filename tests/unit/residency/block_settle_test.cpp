@@ -26,11 +26,11 @@ TEST_F(BlockSettleTest, AFetchThatArrivedIsValidAndTheSourceStillOwns) {
   EXPECT_TRUE(at(1).dirty.none());
   EXPECT_EQ(at(0).dirty, pages(kAllPages));
   EXPECT_TRUE(at(1).arriving.empty());
-  EXPECT_TRUE(block_.take_fault(kAllPages).is_ok());
+  EXPECT_TRUE(block_.fault_of(kAllPages).is_ok());
   expect_consistent();
 }
 
-TEST_F(BlockSettleTest, AFetchThatFailedLeavesThePagesAsTheyWereAndIsToldOnce) {
+TEST_F(BlockSettleTest, AFetchThatFailedLeavesThePagesAsTheyWereAndAFault) {
   MutexLock lock(block_.mutex);
   set(0, kAllPages, kAllPages);
   set(1, {8, 10}, {0, 0});
@@ -40,8 +40,10 @@ TEST_F(BlockSettleTest, AFetchThatFailedLeavesThePagesAsTheyWereAndIsToldOnce) {
   EXPECT_EQ(at(1).valid, pages({8, 10}));
   EXPECT_EQ(at(0).valid, pages(kAllPages));
   EXPECT_EQ(at(0).dirty, pages(kAllPages));
-  EXPECT_EQ(block_.take_fault({7, 8}), failed());
-  EXPECT_TRUE(block_.take_fault(kAllPages).is_ok());
+  EXPECT_EQ(block_.fault_of({7, 8}), failed());
+  EXPECT_EQ(block_.fault_of(kAllPages), failed()) << "also once it was told";
+  EXPECT_TRUE(block_.fault_of({8, 10}).is_ok());
+  EXPECT_EQ(block_.faults[0].device, DeviceIndex{1});
   expect_consistent();
 }
 
@@ -51,8 +53,8 @@ TEST_F(BlockSettleTest, AFetchThatFailedElsewhereIsTakenInWhateverPagesAreAsked)
   arrive(1, {0, 4})->complete(failed());
   EXPECT_TRUE(block_.settle({10, 12}));
   EXPECT_TRUE(at(1).valid.none());
-  EXPECT_TRUE(block_.take_fault({10, 12}).is_ok());
-  EXPECT_EQ(block_.take_fault({0, 1}), failed());
+  EXPECT_TRUE(block_.fault_of({10, 12}).is_ok());
+  EXPECT_EQ(block_.fault_of({0, 1}), failed());
 }
 
 TEST_F(BlockSettleTest, ScatteredPagesThatFailedAreFaultsForEachRun) {
@@ -63,16 +65,16 @@ TEST_F(BlockSettleTest, ScatteredPagesThatFailedAreFaultsForEachRun) {
   at(1).arriving.push_back({at(1).valid, Event(copy)});
   copy->complete(failed());
   EXPECT_TRUE(block_.settle(kAllPages));
-  EXPECT_TRUE(block_.take_fault({2, 6}).is_ok()) << "the pages between did not fail";
-  EXPECT_EQ(block_.take_fault({0, 1}), failed());
-  EXPECT_EQ(block_.take_fault({6, 7}), failed());
+  EXPECT_TRUE(block_.fault_of({2, 6}).is_ok()) << "the pages between did not fail";
+  EXPECT_EQ(block_.fault_of({0, 1}), failed());
+  EXPECT_EQ(block_.fault_of({6, 7}), failed());
 }
 
 TEST_F(BlockSettleTest, AWriteReleasedBeforeItsFetchArrivedIsCommittedWhenItDoes) {
   MutexLock lock(block_.mutex);
   set(0, kAllPages, kAllPages);
   const auto copy = arrive(1, {0, 8});
-  block_.pending_commits.push_back({{0, 4}, 1});
+  release_write(1, {0, 4}, {copy});
   EXPECT_FALSE(block_.settle(kAllPages));
   EXPECT_TRUE(block_.has_pending_commit({3, 4}));
   EXPECT_FALSE(block_.has_pending_commit({4, 8}));
@@ -90,13 +92,13 @@ TEST_F(BlockSettleTest, AWriteWhoseFetchFailedIsNotTakenOver) {
   MutexLock lock(block_.mutex);
   set(0, kAllPages, kAllPages);
   const auto copy = arrive(1, {0, 8});
-  block_.pending_commits.push_back({{0, 8}, 1});
+  release_write(1, {0, 8}, {copy});
   copy->complete(failed());
   EXPECT_TRUE(block_.settle(kAllPages));
   EXPECT_TRUE(block_.pending_commits.empty());
   EXPECT_TRUE(at(1).valid.none());
   EXPECT_EQ(at(0).dirty, pages(kAllPages));
-  EXPECT_EQ(block_.take_fault(kAllPages), failed());
+  EXPECT_EQ(block_.fault_of(kAllPages), failed());
   expect_consistent();
 }
 
@@ -106,7 +108,7 @@ TEST_F(BlockSettleTest, AWriteHalfOfWhoseFetchFailedIsNotTakenOverAtAll) {
   set(1, {8, 10}, {8, 10});  // its own from before
   const auto good = arrive(1, {0, 4});
   const auto bad = arrive(1, {4, 8});
-  block_.pending_commits.push_back({{0, 10}, 1});
+  release_write(1, {0, 10}, {good, bad});
   good->complete();
   EXPECT_FALSE(block_.settle(kAllPages));
   bad->complete(failed());
@@ -117,11 +119,32 @@ TEST_F(BlockSettleTest, AWriteHalfOfWhoseFetchFailedIsNotTakenOverAtAll) {
   expect_consistent();
 }
 
+TEST_F(BlockSettleTest, AWriteIsNotTakenOverWhereAFetchOfItsListFailedInAnotherBlock) {
+  MutexLock lock(block_.mutex);
+  set(0, {0, 8}, {0, 8});
+  set(1, {0, 10}, {8, 10});
+  const auto here = ManualEvent::create();
+  const auto elsewhere = ManualEvent::create();
+  release_write(1, {4, 10}, {here, elsewhere});
+  here->complete();
+  EXPECT_FALSE(block_.settle({9, 10}));
+  EXPECT_EQ(block_.next_arrival({9, 10})->state(), elsewhere.get());
+  EXPECT_EQ(at(0).dirty, pages({0, 8}));
+  elsewhere->complete(failed());
+  EXPECT_TRUE(block_.next_arrival({9, 10})->is_done()) << "over by now, and still an answer to wait for";
+  EXPECT_TRUE(block_.settle(kAllPages));
+  EXPECT_EQ(at(0).dirty, pages({0, 8}));
+  EXPECT_EQ(at(1).valid, pages({0, 4}) | pages({8, 10})) << "what it computed goes, where another has the bytes";
+  EXPECT_EQ(block_.fault_of({9, 10}), failed()) << "and is not trusted where none has";
+  EXPECT_TRUE(block_.fault_of({0, 4}).is_ok());
+  expect_consistent();
+}
+
 TEST_F(BlockSettleTest, PagesOfAPendingCommitAreNotSettledEvenWhereNothingArrives) {
   MutexLock lock(block_.mutex);
   set(0, kAllPages, kAllPages);
   const auto copy = arrive(1, {0, 2});
-  block_.pending_commits.push_back({{0, 8}, 1});
+  release_write(1, {0, 8}, {copy});
   EXPECT_FALSE(block_.settle({6, 7}));
   const auto arrival = block_.next_arrival({6, 7});
   ASSERT_TRUE(arrival.has_value()) << "there is one to wait for wherever settle answers false";
@@ -136,10 +159,10 @@ TEST_F(BlockSettleTest, TwoWritersOneAfterTheOtherAreCommittedInTheirOrder) {
   MutexLock lock(block_.mutex);
   set(0, kAllPages, kAllPages);
   const auto first = arrive(1, {0, 4});
-  block_.pending_commits.push_back({{0, 4}, 1});
+  release_write(1, {0, 4}, {first});
   first->complete();
   const auto second = arrive(2, {4, 8});
-  block_.pending_commits.push_back({{4, 8}, 2});
+  release_write(2, {4, 8}, {second});
   EXPECT_FALSE(block_.settle(kAllPages));
   EXPECT_EQ(at(1).dirty, pages({0, 4}));
   EXPECT_TRUE(block_.has_pending_commit({4, 8}));

@@ -140,14 +140,14 @@ TEST_F(BlockTest, ForgottenPagesAreUnwritten) {
   set(1, {8, 12}, {8, 12});
   at(0).valid = pages({0, 8});
   block_.lost = pages({12, 16});
-  block_.faults.push_back({{5, 6}, Status(StatusCode::kIoError, "earlier")});
-  block_.faults.push_back({{15, 16}, Status(StatusCode::kInternal, "beyond")});
+  block_.faults.push_back({{5, 6}, 1, Status(StatusCode::kIoError, "earlier")});
+  block_.faults.push_back({{15, 16}, 1, Status(StatusCode::kInternal, "beyond")});
   block_.forget({4, 14}, false);
   EXPECT_EQ(block_.present(), pages({0, 4}));
   EXPECT_EQ(block_.lost, pages({14, 16}));
   EXPECT_TRUE(block_.zeroed.none());
-  EXPECT_TRUE(block_.take_fault({4, 14}).is_ok());
-  EXPECT_EQ(block_.take_fault({15, 16}).code(), StatusCode::kInternal);
+  EXPECT_TRUE(block_.fault_of({4, 14}).is_ok());
+  EXPECT_EQ(block_.fault_of({15, 16}).code(), StatusCode::kInternal);
   expect_consistent();
 }
 
@@ -165,7 +165,7 @@ TEST_F(BlockTest, AnAbortedWriteKeepsOnlyWhatNobodyElseHas) {
   MutexLock lock(block_.mutex);
   set(0, {0, 8}, {0, 8});    // the bytes from before
   set(1, {0, 12}, {8, 12});  // the writer's: [8, 12) were new
-  block_.abort_write(1, {0, 12});
+  block_.abort_write(1, {0, 12}, Status(StatusCode::kIoError, "the fetch failed"));
   EXPECT_EQ(at(1).valid, pages({8, 12}));
   EXPECT_EQ(at(1).dirty, pages({8, 12}));
   EXPECT_EQ(at(0).dirty, pages({0, 8}));
@@ -176,7 +176,7 @@ TEST_F(BlockTest, AnAbortedWriteOfTheOwnerLeavesThePagesToAnotherCopy) {
   MutexLock lock(block_.mutex);
   set(0, {0, 8}, {0, 8});
   set(1, {0, 4}, {0, 0});
-  block_.abort_write(0, {0, 8});
+  block_.abort_write(0, {0, 8}, Status(StatusCode::kIoError, "the fetch failed"));
   EXPECT_EQ(at(0).valid, pages({4, 8}));
   EXPECT_EQ(at(1).dirty, pages({0, 4})) << "the bytes from before are its now";
   expect_consistent();
@@ -185,7 +185,7 @@ TEST_F(BlockTest, AnAbortedWriteOfTheOwnerLeavesThePagesToAnotherCopy) {
 TEST_F(BlockTest, AnAbortedWriteOnADeviceWithoutTheBlockChangesNothing) {
   MutexLock lock(block_.mutex);
   set(0, kAllPages, kAllPages);
-  block_.abort_write(7, kAllPages);
+  block_.abort_write(7, kAllPages, Status(StatusCode::kIoError, "the fetch failed"));
   EXPECT_EQ(at(0).dirty, pages(kAllPages));
 }
 
@@ -268,15 +268,19 @@ TEST_F(BlockTest, WhatCanBeObtainedIsWhatOthersHaveOrZerosGive) {
   EXPECT_EQ(block_.obtainable(at(2), kAllPages), pages({0, 8}));
 }
 
-TEST_F(BlockTest, AFaultIsToldOnceToTheFirstThatOverlaps) {
+TEST_F(BlockTest, AFaultLastsUntilItsPagesAreClearedOrWritten) {
   MutexLock lock(block_.mutex);
-  block_.faults.push_back({{2, 4}, Status(StatusCode::kIoError, "a")});
-  block_.faults.push_back({{3, 6}, Status(StatusCode::kTimeout, "b")});
-  block_.faults.push_back({{8, 9}, Status(StatusCode::kInternal, "c")});
-  EXPECT_TRUE(block_.take_fault({6, 8}).is_ok());
-  EXPECT_EQ(block_.take_fault({3, 5}).code(), StatusCode::kIoError);
-  EXPECT_TRUE(block_.take_fault({0, 8}).is_ok()) << "all that overlapped are told with the first";
-  EXPECT_EQ(block_.take_fault(kAllPages).code(), StatusCode::kInternal);
+  block_.faults.push_back({{2, 6}, 1, Status(StatusCode::kIoError, "a")});
+  block_.faults.push_back({{8, 9}, 2, Status(StatusCode::kInternal, "b")});
+  EXPECT_TRUE(block_.fault_of({6, 8}).is_ok());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(block_.fault_of({3, 5}).code(), StatusCode::kIoError);
+  block_.clear_faults({3, 5});
+  EXPECT_TRUE(block_.fault_of({3, 5}).is_ok());
+  EXPECT_EQ(block_.fault_of({0, 3}).code(), StatusCode::kIoError) << "of its pages, those before";
+  EXPECT_EQ(block_.fault_of({5, 6}).code(), StatusCode::kIoError) << "and those behind stay";
+  EXPECT_EQ(block_.fault_of({6, 16}).code(), StatusCode::kInternal);
+  block_.commit_write(0, {0, 9});
+  EXPECT_TRUE(block_.fault_of(kAllPages).is_ok());
 }
 
 TEST_F(BlockTest, UsesOrderWhoConflictsButNotTheirOwnStream) {
