@@ -22,8 +22,8 @@ function(vmem_add_stage)
   vmem_configure_target(${target})
   vmem_add_includes(${target})
   target_link_libraries(${target} PUBLIC ${arg_LIBRARIES} Threads::Threads)
-  # Not in Debug: there every source has to stand alone, and clang-tidy wants to see each.
-  if(arg_UNITY AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  # Not in Debug and with sanitizers: there every source has to stand alone, and clang-tidy wants to see each.
+  if(arg_UNITY AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT VMEM_SANITIZER)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
 endfunction()

@@ -26,27 +26,6 @@ Route append(Route route, const Link& link) {
   return route;
 }
 
-// Keeps the cheaper of what it is offered. Routes come in the order of their device indices, shorter ones first, so
-// that of equal ones the first stays.
-class CheapestRoute {
- public:
-  explicit CheapestRoute(std::size_t bytes) : bytes_(bytes) {}
-
-  void offer(Route route) {
-    const double cost = Topology::cost_seconds(route, bytes_);
-    if (!best_.devices.empty() && cost >= cost_) return;
-    cost_ = cost;
-    best_ = std::move(route);
-  }
-  bool found() const { return !best_.devices.empty(); }
-  Route take() { return std::move(best_); }
-
- private:
-  std::size_t bytes_;
-  double cost_ = 0;
-  Route best_;
-};
-
 }  // namespace
 
 Topology::Topology(std::vector<TopologyDevice> devices, std::vector<Link> links, std::vector<Route> forced_routes,
@@ -106,14 +85,28 @@ Result<Route> Topology::route(DeviceIndex from, DeviceIndex to, std::size_t byte
   for (const Route& forced : forced_routes_) {
     if (forced.devices.front() == from && forced.devices.back() == to) return forced;
   }
-  // Two loops instead of a search: with at most three links that is all there is, and it allocates no queue.
-  CheapestRoute cheapest(bytes);
-  if (const Link* direct = link(from, to)) cheapest.offer(append({}, *direct));
+  std::vector<Route> routes = simple_routes(from, to);
+  // Of equal ones the first: they come in the order of their device indices, shorter ones first.
+  const auto cheapest = std::min_element(routes.begin(), routes.end(), [bytes](const Route& a, const Route& b) {
+    return cost_seconds(a, bytes) < cost_seconds(b, bytes);
+  });
+  if (cheapest == routes.end()) {
+    return Status(StatusCode::kNotFound, "no way from device '" + devices_[from].info.name + "' to device '" +
+                                             devices_[to].info.name +
+                                             "' over up to three links; does the topology file hide the links?");
+  }
+  return std::move(*cheapest);
+}
+
+// Loops instead of a search: with at most three links that is all there is.
+std::vector<Route> Topology::simple_routes(DeviceIndex from, DeviceIndex to) const {
+  std::vector<Route> routes;
+  if (const Link* direct = link(from, to)) routes.push_back(append({}, *direct));
   for (DeviceIndex first = 0; first < devices_.size(); ++first) {
     const Link* in = link(from, first);
     const Link* out = link(first, to);
     if (first == from || in == nullptr || out == nullptr || !may_relay(devices_[first])) continue;
-    cheapest.offer(append(append({}, *in), *out));
+    routes.push_back(append(append({}, *in), *out));
   }
   for (DeviceIndex first = 0; first < devices_.size(); ++first) {
     const Link* in = link(from, first);
@@ -122,15 +115,10 @@ Result<Route> Topology::route(DeviceIndex from, DeviceIndex to, std::size_t byte
       const Link* middle = link(first, second);
       const Link* out = link(second, to);
       if (second == from || second == first || middle == nullptr || out == nullptr) continue;
-      if (may_relay(devices_[second])) cheapest.offer(append(append(append({}, *in), *middle), *out));
+      if (may_relay(devices_[second])) routes.push_back(append(append(append({}, *in), *middle), *out));
     }
   }
-  if (!cheapest.found()) {
-    return Status(StatusCode::kNotFound, "no way from device '" + devices_[from].info.name + "' to device '" +
-                                             devices_[to].info.name +
-                                             "' over up to three links; does the topology file hide the links?");
-  }
-  return cheapest.take();
+  return routes;
 }
 
 }  // namespace vmem

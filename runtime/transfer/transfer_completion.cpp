@@ -49,6 +49,32 @@ bool TransferCompletion::complete(Status status) {
   return true;
 }
 
+Event when_all(const std::vector<Event>& events) {
+  struct Gathering {
+    explicit Gathering(std::size_t count) : pending(count) {}
+    TransferCompletion completion;
+    Mutex mutex;
+    std::size_t pending VMEM_GUARDED_BY(mutex);
+    Status error VMEM_GUARDED_BY(mutex);
+  };
+  if (events.empty()) return Event();
+  auto gathering = std::make_shared<Gathering>(events.size());  // shared by the callbacks and the event
+  Event all(std::shared_ptr<Event::State>(gathering, &gathering->completion));
+  for (const Event& event : events) {
+    event.then([gathering](const Status& status) {
+      Status outcome;
+      {
+        MutexLock lock(gathering->mutex);
+        if (gathering->error.is_ok()) gathering->error = status;
+        if (--gathering->pending != 0) return;
+        outcome = gathering->error;
+      }
+      gathering->completion.complete(outcome);
+    });
+  }
+  return all;
+}
+
 Event completed_event(Status status) {
   if (status.is_ok()) return Event();
   auto state = std::make_shared<TransferCompletion>();

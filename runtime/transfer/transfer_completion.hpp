@@ -42,4 +42,7 @@ class TransferCompletion final : public Event::State {
 // An event that is over with `status`.
 Event completed_event(Status status);
 
+// An event that is over when all of them are, with the first error that came.
+Event when_all(const std::vector<Event>& events);
+
 }  // namespace vmem

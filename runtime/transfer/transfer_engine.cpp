@@ -1,10 +1,12 @@
 #include "runtime/transfer/transfer_engine.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <map>
 #include <new>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "runtime/support/bytes.hpp"
@@ -30,6 +32,12 @@ constexpr std::size_t kLargestDirectPieces = 16;
 // A device without a gather kernel gets a call for each range of a chunk; so many may be in its queue at once.
 constexpr std::size_t kPiecesOfAChunk = 32;
 constexpr unsigned kMostDefaultThreads = 8;
+// Fewer bytes are not spread over several routes: the graphs of all of them would fill and drain.
+constexpr std::size_t kLeastSplit = 4_MiB;
+
+using RouteChoice = std::shared_ptr<const std::vector<Route>>;  // shared: used outside the lock
+// Both ends, the bits of the size, whether several routes may be used.
+using RouteKey = std::tuple<DeviceIndex, DeviceIndex, int, bool>;
 
 unsigned num_threads_for(const TransferOptions& options) {
   if (options.copy_threads > 0) return options.copy_threads;
@@ -115,7 +123,7 @@ class TransferEngine::Impl {
     ledger_->wait_until_idle();
     {
       MutexLock lock(mutex_);
-      routes_.clear();
+      graphs_.clear();
     }
     destroy_streams();
   }
@@ -133,20 +141,9 @@ class TransferEngine::Impl {
         return completed_event(status);
       }
     }
-    std::size_t bytes = 0;
-    for (const ByteRange& range : ranges) bytes += range.bytes;
-    VMEM_ASSIGN_OR_RETURN(RouteGraph * route, route_for(request, bytes, are_scattered(ranges)));
-    for (const DeviceIndex place : route->path().places) VMEM_RETURN_IF_ERROR(flight_.device_status(place));
-
-    auto completion = std::make_shared<TransferCompletion>();  // shared with the event and the transfer
-    auto transfer = std::make_shared<Transfer>(request, ranges, ledger_, completion);
-    plan(*transfer, route->path(), ranges);
-    if (!pending.empty()) {
-      wait_behind(pending, *route, std::move(transfer));
-    } else if (!start_at_once(*route, ranges, transfer)) {
-      route->submit(std::move(transfer));
-    }
-    return Event(std::move(completion));
+    VMEM_ASSIGN_OR_RETURN(const auto routes, routes_for(request, ranges));
+    return routes->size() == 1 ? start_on(routes->front(), request, ranges, pending)
+                               : start_split(*routes, request, ranges, pending);
   }
 
   Result<Event> copy_pointers(const PointerCopy& asked);
@@ -181,13 +178,60 @@ class TransferEngine::Impl {
   Status check_stream(DeviceIndex device, Stream stream);
   Status order_after(DeviceIndex device, Stream stream, const Event& event);
 
-  Result<RouteGraph*> route_for(const TransferRequest& request, std::size_t bytes, bool packed) {
-    VMEM_ASSIGN_OR_RETURN(TransferPath path, plan_path(topology_, hops_, request.source.device,
-                                                       request.destination.device, bytes, packed));
+  // Looked up once for sizes of the same power of two.
+  Result<RouteChoice> routes_for(const TransferRequest& request, const std::vector<ByteRange>& ranges) {
+    std::size_t bytes = 0;
+    for (const ByteRange& range : ranges) bytes += range.bytes;
+    const bool together = bytes >= kLeastSplit && !are_scattered(ranges);
+    const RouteKey key{request.source.device, request.destination.device, std::bit_width(bytes), together};
     MutexLock lock(mutex_);
-    auto& route = routes_[path.places];
-    if (!route) route = std::make_unique<RouteGraph>(std::move(path), hops_, ring_, arena_);
-    return route.get();
+    auto& choice = choices_[key];
+    if (choice) return choice;
+    if (together) {
+      VMEM_ASSIGN_OR_RETURN(auto routes, topology_.routes(request.source.device, request.destination.device, bytes));
+      choice = std::make_shared<const std::vector<Route>>(std::move(routes));
+    } else {
+      VMEM_ASSIGN_OR_RETURN(auto route, topology_.route(request.source.device, request.destination.device, bytes));
+      choice = std::make_shared<const std::vector<Route>>(1, std::move(route));
+    }
+    return choice;
+  }
+
+  // Several routes at once, each with a part of the bytes.
+  Result<Event> start_split(const std::vector<Route>& routes, const TransferRequest& request,
+                            const std::vector<ByteRange>& ranges, const std::vector<Event>& pending) {
+    const auto parts = parts_of(ranges, routes);
+    std::vector<Event> events;
+    for (std::size_t i = 0; i < routes.size(); ++i) {
+      if (parts[i].empty()) continue;
+      auto event = start_on(routes[i], request, parts[i], pending);
+      // The others are under way: nobody may hear of the end before theirs.
+      events.push_back(event ? *event : completed_event(event.error()));
+    }
+    return when_all(events);
+  }
+
+  Result<Event> start_on(const Route& chosen, const TransferRequest& request, const std::vector<ByteRange>& ranges,
+                         const std::vector<Event>& pending) {
+    VMEM_ASSIGN_OR_RETURN(RouteGraph * route, graph_for(chosen, are_scattered(ranges)));
+    for (const DeviceIndex place : route->path().places) VMEM_RETURN_IF_ERROR(flight_.device_status(place));
+    auto completion = std::make_shared<TransferCompletion>();  // shared with the event and the transfer
+    auto transfer = std::make_shared<Transfer>(request, ranges, ledger_, completion);
+    plan(*transfer, route->path(), ranges);
+    if (!pending.empty()) {
+      wait_behind(pending, *route, std::move(transfer));
+    } else if (!start_at_once(*route, ranges, transfer)) {
+      route->submit(std::move(transfer));
+    }
+    return Event(std::move(completion));
+  }
+
+  Result<RouteGraph*> graph_for(const Route& route, bool packed) {
+    VMEM_ASSIGN_OR_RETURN(TransferPath path, plan_path(topology_, hops_, route, packed));
+    MutexLock lock(mutex_);
+    auto& graph = graphs_[path.places];
+    if (!graph) graph = std::make_unique<RouteGraph>(std::move(path), hops_, ring_, arena_);
+    return graph.get();
   }
 
   void plan(Transfer& transfer, const TransferPath& path, const std::vector<ByteRange>& ranges) const {
@@ -328,7 +372,8 @@ class TransferEngine::Impl {
   const std::shared_ptr<ArenaDoor> door_;  // shared with gates
 
   Mutex mutex_;
-  std::map<std::vector<DeviceIndex>, std::unique_ptr<RouteGraph>> routes_ VMEM_GUARDED_BY(mutex_);
+  std::map<RouteKey, RouteChoice> choices_ VMEM_GUARDED_BY(mutex_);
+  std::map<std::vector<DeviceIndex>, std::unique_ptr<RouteGraph>> graphs_ VMEM_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<StartGate>> gates_ VMEM_GUARDED_BY(mutex_);
   std::size_t prune_gates_at_ VMEM_GUARDED_BY(mutex_) = 64;
 };
@@ -339,9 +384,10 @@ Result<Event> TransferEngine::Impl::copy_pointers(const PointerCopy& asked) {
   if (ranges.empty()) return Event();
   VMEM_RETURN_IF_ERROR(check_stream(asked.source.device, asked.source_stream));
   VMEM_RETURN_IF_ERROR(check_stream(asked.destination.device, asked.destination_stream));
-  VMEM_ASSIGN_OR_RETURN(const RouteGraph* route, route_for(request, asked.bytes, false));
+  VMEM_ASSIGN_OR_RETURN(const auto routes, routes_for(request, ranges));
+  VMEM_ASSIGN_OR_RETURN(const RouteGraph* route, graph_for(routes->front(), false));
   for (const DeviceIndex place : route->path().places) VMEM_RETURN_IF_ERROR(flight_.device_status(place));
-  if (route->path().num_hops() == 1) {
+  if (routes->size() == 1 && route->path().num_hops() == 1) {
     HopCopy copy{asked.source.device,
                  asked.destination.device,
                  hops_.kind_of(asked.source.device, asked.destination.device),

@@ -6,6 +6,7 @@
 
 #include "runtime/support/bytes.hpp"
 #include "runtime/support/format.hpp"
+#include "runtime/transfer/chunking.hpp"
 
 namespace vmem {
 namespace {
@@ -56,9 +57,9 @@ Status check_endpoint(const Endpoint& endpoint, std::size_t num_devices, const c
 
 }  // namespace
 
-Result<TransferPath> plan_path(const Topology& topology, const HopExecutor& hops, DeviceIndex from, DeviceIndex to,
-                               std::size_t bytes, bool packed) {
-  VMEM_ASSIGN_OR_RETURN(const Route route, topology.route(from, to, bytes));
+Result<TransferPath> plan_path(const Topology& topology, const HopExecutor& hops, const Route& route, bool packed) {
+  const DeviceIndex from = route.devices.front();
+  const DeviceIndex to = route.devices.back();
   TransferPath path;
   path.bytes_per_second = route.bytes_per_second;
   path.places.push_back(from);
@@ -87,6 +88,23 @@ Result<TransferPath> plan_path(const Topology& topology, const HopExecutor& hops
     }
   }
   return path;
+}
+
+std::vector<std::vector<ByteRange>> parts_of(const std::vector<ByteRange>& ranges, const std::vector<Route>& routes) {
+  std::size_t bytes = 0;
+  for (const ByteRange& range : ranges) bytes += range.bytes;
+  std::vector<std::vector<ByteRange>> parts;
+  ChunkCursor cursor(ranges);
+  double share = 0;
+  std::size_t cut = 0;
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    share += routes[i].share;
+    const auto wanted = static_cast<std::size_t>(static_cast<double>(bytes) * std::clamp(share, 0.0, 1.0));
+    const std::size_t end = i + 1 == routes.size() ? bytes : std::min(align_up(wanted, kPageBytes), bytes);
+    parts.push_back(end > cut ? cursor.take(end - cut, SIZE_MAX) : std::vector<ByteRange>());
+    cut = std::max(cut, end);
+  }
+  return parts;
 }
 
 Result<std::vector<ByteRange>> checked_ranges(const TransferRequest& request, std::size_t num_devices) {

@@ -21,10 +21,13 @@ struct TransferPath {
   std::size_t num_hops() const noexcept { return places.size() - 1; }
 };
 
-// The topology's route for that many bytes, with host memory put between devices that can't copy to each other, and
-// with `packed` a staging buffer beside a host end, so that scattered bytes cross the link in one piece.
-Result<TransferPath> plan_path(const Topology& topology, const HopExecutor& hops, DeviceIndex from, DeviceIndex to,
-                               std::size_t bytes, bool packed);
+// The places of a route, with host memory put between devices that can't copy to each other, and with `packed` a
+// staging buffer beside a host end, so that scattered bytes cross the link in one piece.
+Result<TransferPath> plan_path(const Topology& topology, const HopExecutor& hops, const Route& route, bool packed);
+
+// The ranges cut into one part for each route, in order and by the routes' shares, at multiples of pages. Parts may be
+// empty. REQUIRES: the shares add up to one.
+std::vector<std::vector<ByteRange>> parts_of(const std::vector<ByteRange>& ranges, const std::vector<Route>& routes);
 
 // The ranges without empty ones and with neighbours joined; kInvalidValue where they descend, overlap or overflow, or
 // where source and destination overlap in one address space of copies.

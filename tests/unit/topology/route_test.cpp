@@ -151,6 +151,82 @@ TEST(RouteTest, GivesAForcedRouteEvenIfItIsSlower) {
   EXPECT_EQ(topology.route(1, 0, 1).error().code(), StatusCode::kNotFound);
 }
 
+// Two GPUs (0 and 1) and a host node (2), each GPU in a slot of its own.
+std::vector<Link> two_slots(double slot, double peer) {
+  std::vector<Link> links;
+  for (const DeviceIndex gpu : {DeviceIndex{0}, DeviceIndex{1}}) {
+    links.push_back(make_link(gpu, 2, slot, 1'000));
+    links.push_back(make_link(2, gpu, slot, 1'000));
+    if (peer > 0) links.push_back(make_link(gpu, 1 - gpu, peer, 1'000));
+  }
+  return links;
+}
+
+TEST(RouteTest, SharesOfSeveralRoutesEndAtOnce) {
+  const Topology topology(places(2, 1), two_slots(50e9, 400e9), {}, {}, {});
+  const auto in = topology.routes(2, 0, 1_GiB);
+  ASSERT_TRUE(in);
+  ASSERT_EQ(in->size(), 2U);
+  EXPECT_EQ((*in)[0].devices, (Path{2, 0}));
+  EXPECT_EQ((*in)[1].devices, (Path{2, 1, 0}));
+  double shares = 0;
+  std::vector<double> ends;
+  for (const Route& route : *in) {
+    shares += route.share;
+    ends.push_back(static_cast<double>(route.latency.count()) * 1e-9 + route.share * 0x1p30 / route.bytes_per_second);
+  }
+  EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_NEAR(ends[0], ends[1], 1e-9);
+  const auto across = topology.routes(0, 1, 1_GiB);
+  ASSERT_TRUE(across);
+  ASSERT_EQ(across->size(), 2U);
+  EXPECT_EQ((*across)[0].devices, (Path{0, 1}));
+  EXPECT_EQ((*across)[1].devices, (Path{0, 2, 1}));
+  EXPECT_NEAR((*across)[1].share, 50.0 / 450, 0.01);
+}
+
+TEST(RouteTest, OneRouteIsEnoughWhereOthersPassThroughTheSameSlotOrBringLittle) {
+  // A peer link as slow as the slots passes through them.
+  EXPECT_EQ(Topology(places(2, 1), two_slots(50e9, 50e9), {}, {}, {}).routes(2, 0, 1_GiB)->size(), 1U);
+  EXPECT_EQ(Topology(places(2, 1), two_slots(50e9, 0), {}, {}, {}).routes(2, 0, 1_GiB)->size(), 1U);
+  // Few bytes: the second route would hardly have begun.
+  EXPECT_EQ(Topology(places(2, 1), two_slots(50e9, 400e9), {}, {}, {}).routes(2, 0, 4_KiB)->size(), 1U);
+  // Two NUMA nodes, one slot.
+  const std::vector<Link> nodes = {make_link(1, 0, 50e9, 0), make_link(2, 0, 50e9, 0), make_link(1, 2, 90e9, 0)};
+  EXPECT_EQ(Topology(places(1, 2), nodes, {}, {}, {}).routes(1, 0, 1_GiB)->size(), 1U);
+  // Parts of one card.
+  auto parts = places(2, 1);
+  parts[0].card = parts[1].card = "0000:41:00.0";
+  EXPECT_EQ(Topology(parts, two_slots(50e9, 400e9), {}, {}, {}).routes(2, 0, 1_GiB)->size(), 1U);
+}
+
+TEST(RouteTest, AForcedRouteIsAlone) {
+  Route forced;
+  forced.devices = {2, 1, 0};
+  forced.bytes_per_second = 1e6;
+  forced.forced = true;
+  const Topology topology(places(2, 1), two_slots(50e9, 400e9), {forced}, {}, {});
+  const auto routes = topology.routes(2, 0, 1_GiB);
+  ASSERT_TRUE(routes);
+  ASSERT_EQ(routes->size(), 1U);
+  EXPECT_TRUE(routes->front().forced);
+}
+
+// Three slots beside the best: eight GPUs that all see each other.
+TEST(RouteTest, ManyPeersCarryTogether) {
+  std::vector<Link> links;
+  for (DeviceIndex gpu = 0; gpu < 8; ++gpu) {
+    links.push_back(make_link(8, gpu, 50e9, 1'000));
+    for (DeviceIndex other = 0; other < 8; ++other) {
+      if (other != gpu) links.push_back(make_link(gpu, other, 400e9, 1'000));
+    }
+  }
+  const auto routes = Topology(places(8, 1), links, {}, {}, {}).routes(8, 0, 4_GiB);
+  ASSERT_TRUE(routes);
+  EXPECT_EQ(routes->size(), 8U);
+  for (const Route& route : *routes) EXPECT_NEAR(route.share, 1.0 / 8, 0.01);
+}
+
 TEST(RouteTest, StaysWithinADeviceAtNoCost) {
   const Topology topology(places(1, 0), {}, {}, {}, {});
   const auto route = topology.route(0, 0, 1_TiB);

@@ -218,6 +218,63 @@ TEST(TransferEngineTest, RunsOnTheLeastStaging) {
   EXPECT_LE(machine.engine().stats().staging_peak_bytes, 512_KiB);
 }
 
+// Two GPUs with a fast link between them: each one's slot carries bytes of the other.
+MachineSpec fast_peers() {
+  MachineSpec spec;
+  spec.caps = DeviceCaps(0x3FU);
+  spec.peers = {{1, 2}, {2, 1}};
+  spec.peer_rate = 80e9;
+  return spec;
+}
+
+TEST(TransferEngineTest, APeersLinkCarriesAPartOfALargeCopy) {
+  TransferMachine machine(fast_peers());
+  TransferEngine& engine = machine.make_engine();
+  machine.expect_copied(machine.host(), machine.gpu(0), 64_MiB + 3, 5);
+  const TransferStats in = engine.stats();
+  const std::uint64_t straight = bytes_of(in, 0, 1, HopKind::kHostToDevice);
+  const std::uint64_t relayed = bytes_of(in, 2, 1, HopKind::kPeer);
+  EXPECT_EQ(straight + relayed, 64_MiB + 3);
+  EXPECT_EQ(bytes_of(in, 0, 2, HopKind::kHostToDevice), relayed);
+  EXPECT_GT(straight, 24_MiB);
+  EXPECT_GT(relayed, 24_MiB);
+  machine.expect_copied(machine.gpu(0), machine.host(), 64_MiB + 3, 5);
+  EXPECT_GT(bytes_of(engine.stats(), 1, 2, HopKind::kPeer), 24_MiB);
+}
+
+TEST(TransferEngineTest, HostMemoryCarriesAPartBesideAPeerLink) {
+  TransferMachine machine(fast_peers());
+  TransferEngine& engine = machine.make_engine();
+  machine.expect_copied(machine.gpu(0), machine.gpu(1), 90_MiB);
+  const std::uint64_t beside = bytes_of(engine.stats(), 1, 0, HopKind::kDeviceToHost);
+  EXPECT_EQ(bytes_of(engine.stats(), 1, 2, HopKind::kPeer) + beside, 90_MiB);
+  EXPECT_GT(beside, 5_MiB);
+  EXPECT_LT(beside, 15_MiB);
+}
+
+TEST(TransferEngineTest, SmallCopiesAndScatteredPagesTakeOneRoute) {
+  TransferMachine machine(fast_peers());
+  TransferEngine& engine = machine.make_engine();
+  machine.expect_copied(machine.host(), machine.gpu(0), 1_MiB);
+  machine.expect_ranges_copied(machine.host(), machine.gpu(0), every_other_page(1500));
+  EXPECT_EQ(bytes_of(engine.stats(), 2, 1, HopKind::kPeer), 0U);
+}
+
+TEST(TransferEngineTest, AnErrorOnOneOfSeveralRoutesIsTheTransfers) {
+  TransferMachine machine(fast_peers());
+  TransferEngine& engine = machine.make_engine();
+  DeviceBuffer& source = machine.buffer(machine.host(), 64_MiB);
+  DeviceBuffer& target = machine.buffer(machine.gpu(0), 64_MiB);
+  Fault fault;
+  fault.call = "copy_to_peer";
+  fault.code = StatusCode::kIoError;
+  machine.faults(machine.gpu(1)).inject(fault);
+  const Status status =
+      engine.copy({{machine.host(), source.address()}, {machine.gpu(0), target.address()}, {{0, 64_MiB}}, {}});
+  EXPECT_EQ(status.code(), StatusCode::kIoError) << status.to_string();
+  machine.expect_copied(machine.host(), machine.gpu(0), 64_MiB);
+}
+
 TEST(TransferEngineTest, MovesScatteredPagesWithOneLaunchAChunk) {
   MachineSpec spec;
   spec.alias_offset = std::uint64_t{0} - 64_GiB;  // registered memory has another address on the device

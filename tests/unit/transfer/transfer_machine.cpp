@@ -102,7 +102,8 @@ TransferMachine::TransferMachine(const MachineSpec& spec) : spec_(spec) {
       const bool peers = contains(spec.peers, from, to);
       if (from == to || contains(spec.without_link, from, to)) continue;
       if (!peers && from >= spec.num_hosts && to >= spec.num_hosts) continue;
-      const double rate = spec.enforced_rate > 0 ? spec.enforced_rate : 10e9;
+      const double host_rate = spec.enforced_rate > 0 ? spec.enforced_rate : 10e9;
+      const double rate = peers && spec.peer_rate > 0 ? spec.peer_rate : host_rate;
       links.push_back({from, to, peers, rate, std::chrono::microseconds(5), LinkSource::kMeasured});
     }
   }

@@ -24,6 +24,7 @@ struct MachineSpec {
   std::size_t num_gpus = 2;
   DeviceCaps caps = DeviceCaps(0x3FU).without(DeviceCap::kPeerCopy);
   double enforced_rate = 0;  // bytes per second of every link; 0: as fast as it goes
+  double peer_rate = 0;      // of links between peers, told to the topology; 0: as the others
   std::uint64_t alias_offset = 0;
   // Pairs of devices that have no link although they might, and pairs that are peers.
   std::vector<std::pair<DeviceIndex, DeviceIndex>> without_link;
