@@ -339,8 +339,7 @@ VMEM_CUDA_EXPORT cuCtxCreate_v2(CuContext* context, unsigned flags, CuDevice dev
     const Error error = call.driver->create_context(index, flags, handle);
     if (error != Error::kNone) return result_of(error);
     *context = as_handle<CuContext>(handle);
-    push_context(handle);
-    return kCuSuccess;
+    return push_context(handle) ? kCuSuccess : kCuOutOfMemory;
   });
 }
 
@@ -354,8 +353,7 @@ VMEM_CUDA_EXPORT cuCtxDestroy_v2(CuContext context) {
 VMEM_CUDA_EXPORT cuCtxPushCurrent_v2(CuContext context) {
   if (context == nullptr) return entry("cuCtxPushCurrent", kInitialized, [](Call&) { return kCuInvalidContext; });
   return context_entry("cuCtxPushCurrent", context, [](Call&, Handle handle, int) -> CuResult {
-    push_context(handle);
-    return kCuSuccess;
+    return push_context(handle) ? kCuSuccess : kCuOutOfMemory;
   });
 }
 
@@ -377,8 +375,7 @@ VMEM_CUDA_EXPORT cuCtxSetCurrent(CuContext context) {
   }
   return context_entry("cuCtxSetCurrent", context, [](Call&, Handle handle, int) -> CuResult {
     pop_context();
-    push_context(handle);
-    return kCuSuccess;
+    return push_context(handle) ? kCuSuccess : kCuOutOfMemory;
   });
 }
 

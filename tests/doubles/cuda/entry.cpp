@@ -1,26 +1,31 @@
 #include "tests/doubles/cuda/entry.hpp"
 
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace vmem::cuda_double {
 namespace {
 
+// Needs no destructor: other libraries' destructors call the driver when this thread's objects are gone.
 struct ThreadState {
   std::uint64_t generation = 0;
-  std::vector<Handle> contexts;
+  std::array<Handle, 64> contexts{};
+  std::size_t num_contexts = 0;
   unsigned per_thread_streams = 0;
 };
+static_assert(std::is_trivially_destructible_v<ThreadState>);
 
 thread_local ThreadState t_state;
 
 ThreadState& thread_state() {
   if (t_state.generation != sim::generation()) {
     t_state.generation = sim::generation();
-    t_state.contexts.clear();
+    t_state.num_contexts = 0;
   }
   return t_state;
 }
@@ -253,18 +258,20 @@ PerThreadStreams::PerThreadStreams() { ++thread_state().per_thread_streams; }
 PerThreadStreams::~PerThreadStreams() { --thread_state().per_thread_streams; }
 
 Handle current_context() {
-  const auto& contexts = thread_state().contexts;
-  return contexts.empty() ? 0 : contexts.back();
+  const ThreadState& state = thread_state();
+  return state.num_contexts == 0 ? 0 : state.contexts[state.num_contexts - 1];
 }
 
-void push_context(Handle context) { thread_state().contexts.push_back(context); }
+bool push_context(Handle context) {
+  ThreadState& state = thread_state();
+  if (state.num_contexts == state.contexts.size()) return false;
+  state.contexts[state.num_contexts++] = context;
+  return true;
+}
 
 Handle pop_context() {
-  auto& contexts = thread_state().contexts;
-  if (contexts.empty()) return 0;
-  const Handle context = contexts.back();
-  contexts.pop_back();
-  return context;
+  ThreadState& state = thread_state();
+  return state.num_contexts == 0 ? 0 : state.contexts[--state.num_contexts];
 }
 
 std::shared_ptr<sim::Queue> queue_of(const Call& call, CuStream stream) {

@@ -124,7 +124,8 @@ class PerThreadStreams {
 
 // 0 where there is none.
 Handle current_context();
-void push_context(Handle context);
+// False where the stack is full.
+bool push_context(Handle context);
 // 0 where the stack is empty.
 Handle pop_context();
 

@@ -29,7 +29,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 void install() {
   struct sigaction action {};
   action.sa_sigaction = on_fault;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGSEGV, &action, &g_before_segv);
   ::sigaction(SIGBUS, &action, &g_before_bus);

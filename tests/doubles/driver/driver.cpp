@@ -29,12 +29,6 @@ constexpr std::size_t kArenaBytes = std::size_t{1} << 40U;
 #endif
 constexpr std::size_t kHostCapacity = std::size_t{1} << 40U;
 
-// Threads of queues may outlive everything else of the process.
-Mutex& driver_mutex() {
-  static Mutex* const mutex = new Mutex;
-  return *mutex;
-}
-
 }  // namespace
 
 Handle next_handle() {
@@ -55,10 +49,9 @@ FaultPlan& Driver::faults() {
 Driver::Driver(Settings settings, const Vendor& vendor)
     : settings_(std::move(settings)),
       vendor_(vendor),
-      mutex_(driver_mutex()),
-      scheduler_(mutex_, failures_,
+      scheduler_(failures_,
                  [this](int device, WorkEnd end) {
-                   mutex_.assert_held();
+                   driver_mutex.assert_held();
                    const int code = end.error == Error::kInjected ? end.code : vendor_.code_of(end.error);
                    int& failure = vendor_.failures_spread ? failures_.process
                                                           : failures_.devices[static_cast<std::size_t>(device)];
@@ -66,7 +59,7 @@ Driver::Driver(Settings settings, const Vendor& vendor)
                    scheduler_.wake();
                  }),
       addresses_(settings_.num_devices, settings_.arena_bytes != 0 ? settings_.arena_bytes : kArenaBytes) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   for (int device = 0; device < settings_.num_devices; ++device) {
     memories_.push_back(std::make_unique<PhysicalMemory>(device, settings_.capacity));
   }
@@ -78,7 +71,7 @@ Driver::Driver(Settings settings, const Vendor& vendor)
 }
 
 Driver::~Driver() {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   scheduler_.stop();
   while (!pinned_.empty()) free_pinned(pinned_.begin()->first);
 }
@@ -94,45 +87,45 @@ std::array<std::uint8_t, 16> Driver::uuid(int device) const {
 // -- Failures --------------------------------------------------------------------------------------------------------
 
 int Driver::failure(int device) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return failures_.of(device);
 }
 
 void Driver::lose_device(int device, int code) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (device < 0 || device >= settings_.num_devices) return;
   failures_.devices[static_cast<std::size_t>(device)] = code;
   scheduler_.wake();
 }
 
 void Driver::fail_all(int code) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   failures_.process = code;
   scheduler_.wake();
 }
 
 void Driver::release_hung() {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   scheduler_.release_hung();
 }
 
 std::uint64_t Driver::num_hung() {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return scheduler_.num_hung();
 }
 
 void Driver::set_peer(int device, int peer, vmem_double_peer behaviour) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   settings_.links[{device, peer}] = behaviour;
 }
 
 void Driver::occupy(int device, std::size_t bytes) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (device >= 0 && device < settings_.num_devices) memory_at(device).occupy(bytes);
 }
 
 std::uint64_t Driver::count(std::string_view what) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (what == "contexts") return contexts_.size();
   if (what == "streams") return queues_.size();
   if (what == "events") return events_.size();
@@ -188,6 +181,7 @@ void Driver::end_context(const std::shared_ptr<Context>& context) {
   queues_.erase_if([&](const Queue& queue) { return queue.context == context.get(); });
   events_.erase_if([&](const Event& event) { return event.context == context.get(); });
   functions_.erase_if([&](const Function& function) {
+    driver_mutex.assert_held();
     const auto module = modules_.find(function.module);
     return module != nullptr && module->context == context.get();
   });
@@ -212,7 +206,7 @@ void Driver::end_context(const std::shared_ptr<Context>& context) {
 }
 
 Error Driver::retain_primary(int device, Handle& context) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   Primary& primary = primaries_[static_cast<std::size_t>(device)];
   if (primary.context == 0) {
     const Error error = make_context(device, true, primary.flags, primary.context);
@@ -224,7 +218,7 @@ Error Driver::retain_primary(int device, Handle& context) {
 }
 
 Error Driver::release_primary(int device) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   Primary& primary = primaries_[static_cast<std::size_t>(device)];
   if (primary.retains == 0) return Error::kInvalidContext;
   if (--primary.retains > 0) return Error::kNone;
@@ -235,7 +229,7 @@ Error Driver::release_primary(int device) {
 }
 
 Error Driver::reset_primary(int device) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   Primary& primary = primaries_[static_cast<std::size_t>(device)];
   if (primary.context == 0) return Error::kNone;
   const auto context = contexts_.find(primary.context);
@@ -245,7 +239,7 @@ Error Driver::reset_primary(int device) {
 }
 
 Error Driver::set_primary_flags(int device, unsigned flags) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   Primary& primary = primaries_[static_cast<std::size_t>(device)];
   primary.flags = flags;
   if (const auto context = contexts_.find(primary.context)) context->flags = flags;
@@ -253,19 +247,19 @@ Error Driver::set_primary_flags(int device, unsigned flags) {
 }
 
 void Driver::primary_state(int device, unsigned& flags, bool& active) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const Primary& primary = primaries_[static_cast<std::size_t>(device)];
   flags = primary.flags;
   active = primary.context != 0;
 }
 
 Error Driver::create_context(int device, unsigned flags, Handle& context) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return make_context(device, false, flags, context);
 }
 
 Error Driver::destroy_context(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto context = contexts_.find(handle);
   if (context == nullptr) return ended_contexts_.count(handle) != 0 ? Error::kContextDestroyed : Error::kInvalidContext;
   if (context->primary) return Error::kInvalidContext;
@@ -274,13 +268,13 @@ Error Driver::destroy_context(Handle handle) {
 }
 
 std::shared_ptr<Context> Driver::context(Handle handle, bool* was_one) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (was_one != nullptr) *was_one = ended_contexts_.count(handle) != 0;
   return contexts_.find(handle);
 }
 
 Error Driver::synchronize(const Context& context) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   std::vector<std::shared_ptr<Marker>> tails;
   for (const auto& weak : context.queues) {
     const auto queue = weak.lock();
@@ -309,12 +303,12 @@ void Driver::drain(int device) {
 // -- Peers -----------------------------------------------------------------------------------------------------------
 
 bool Driver::can_access_peer(int device, int peer) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return device != peer && link(device, peer) != VMEM_DOUBLE_PEER_ABSENT;
 }
 
 Error Driver::enable_peer(int device, int peer) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (device == peer) return Error::kInvalidDevice;
   if (link(device, peer) == VMEM_DOUBLE_PEER_ABSENT) return Error::kPeerUnsupported;
   if (!peers_.emplace(device, peer).second) return Error::kPeerAlreadyEnabled;
@@ -327,7 +321,7 @@ Error Driver::enable_peer(int device, int peer) {
 }
 
 Error Driver::disable_peer(int device, int peer) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (peers_.erase({device, peer}) == 0) return Error::kPeerNotEnabled;
   for (const auto& [address, allocation] : allocations_) {
     if (allocation.device != peer) continue;

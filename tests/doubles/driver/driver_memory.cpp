@@ -30,7 +30,7 @@ PhysicalMemory& Driver::memory_at(int location) {
 }
 
 void Driver::memory_info(int device, std::size_t& free, std::size_t& total) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   free = memory_at(device).free_bytes();
   total = memory_at(device).capacity();
 }
@@ -45,7 +45,7 @@ Error Driver::grant(Address begin, std::size_t bytes, int device, int owner, Pro
 Error Driver::allocate(const Context& context, std::size_t bytes, Address& address) {
   if (bytes == 0) return Error::kInvalidValue;
   if (bytes > settings_.capacity) return Error::kOutOfMemory;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const std::size_t mapped = round_up(bytes, kPage);
   auto backing = memory_at(context.device).allocate(mapped, false);
   if (backing == nullptr) return Error::kOutOfMemory;
@@ -69,7 +69,7 @@ void Driver::free_allocation(Address address) {
 }
 
 Error Driver::deallocate(Address address) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   auto found = allocations_.find(address);
   if (found == allocations_.end()) return Error::kInvalidValue;
   drain(found->second.device);
@@ -86,7 +86,7 @@ Error Driver::create_chunk(int location, std::size_t bytes, bool shareable, Hand
   if (!settings_.vmm || (location == kHostLocation && !settings_.host_vmm) || (shareable && !settings_.posix_fd)) {
     return Error::kNotSupported;
   }
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   auto backing = memory_at(location).allocate(bytes, shareable);
   if (backing == nullptr) return Error::kOutOfMemory;
   chunk = chunks_.add(std::make_shared<Chunk>(Chunk{std::move(backing), shareable}));
@@ -94,12 +94,12 @@ Error Driver::create_chunk(int location, std::size_t bytes, bool shareable, Hand
 }
 
 Error Driver::release_chunk(Handle chunk) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return chunks_.take(chunk) != nullptr ? Error::kNone : Error::kInvalidValue;
 }
 
 Error Driver::retain_chunk(Address address, Handle& chunk) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto found = addresses_.find(address);
   if (!found || found.mapping->backing == nullptr || allocations_.count(found.begin) != 0) return Error::kInvalidValue;
   const bool shareable = static_cast<bool>(found.mapping->backing->own_file);
@@ -108,7 +108,7 @@ Error Driver::retain_chunk(Address address, Handle& chunk) {
 }
 
 Error Driver::export_chunk(Handle handle, int& fd) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto chunk = chunks_.find(handle);
   if (chunk == nullptr || !chunk->shareable) return Error::kInvalidValue;
   fd = ::fcntl(chunk->backing->fd, F_DUPFD_CLOEXEC, 0);
@@ -119,14 +119,14 @@ Error Driver::import_chunk(int fd, Handle& chunk) {
   struct stat info {};
   if (::fstat(fd, &info) != 0 || info.st_size <= 0) return Error::kInvalidValue;
   UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   auto backing = memory_at(kHostLocation).import(std::move(own), static_cast<std::size_t>(info.st_size));
   chunk = chunks_.add(std::make_shared<Chunk>(Chunk{std::move(backing), true}));
   return Error::kNone;
 }
 
 Error Driver::chunk_info(Handle handle, int& location, bool& shareable) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto chunk = chunks_.find(handle);
   if (chunk == nullptr) return Error::kInvalidValue;
   location = chunk->backing->location;
@@ -139,19 +139,19 @@ Error Driver::reserve(std::size_t bytes, std::size_t alignment, Address hint, Ad
   if (bytes == 0 || bytes % settings_.granularity != 0 || (alignment & (alignment - 1)) != 0) {
     return Error::kInvalidValue;
   }
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   address = addresses_.reserve(bytes, alignment > settings_.granularity ? alignment : settings_.granularity, hint);
   return address != 0 ? Error::kNone : Error::kOutOfMemory;
 }
 
 Error Driver::release(Address address, std::size_t bytes) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (allocations_.count(address) != 0) return Error::kInvalidValue;
   return addresses_.release(address, bytes);
 }
 
 Error Driver::map(Address address, std::size_t bytes, std::size_t offset, Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto chunk = chunks_.find(handle);
   if (chunk == nullptr || offset != 0 || bytes != chunk->backing->bytes || address % settings_.granularity != 0) {
     return Error::kInvalidValue;
@@ -160,13 +160,13 @@ Error Driver::map(Address address, std::size_t bytes, std::size_t offset, Handle
 }
 
 Error Driver::unmap(Address address, std::size_t bytes) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (allocations_.count(address) != 0) return Error::kInvalidValue;
   return addresses_.unmap(address, bytes);
 }
 
 Error Driver::set_access(Address address, std::size_t bytes, int location, Protection protection) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   // Mapping by mapping, as their owners decide; nothing changes where one of them refuses.
   std::vector<AddressSpace::Found> mappings;
   for (Address at = address; at < address + bytes;) {
@@ -196,7 +196,7 @@ Error Driver::set_access(Address address, std::size_t bytes, int location, Prote
 }
 
 Error Driver::access_of(Address address, int location, Protection& protection) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto found = addresses_.find(address);
   if (!found) return Error::kInvalidValue;
   protection = found.mapping->access[location == kHostLocation ? kCpuView : view_of(location)];
@@ -258,13 +258,13 @@ Error Driver::allocate_host(const Context& context, std::size_t bytes, unsigned 
   void* const memory =
       ::mmap(nullptr, round_up(bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return Error::kOutOfMemory;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   host = static_cast<char*>(memory);
   return pin(context, host, bytes, flags, true);
 }
 
 Error Driver::deallocate_host(char* host) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto found = pinned_.find(host);
   if (found == pinned_.end() || !found->second.allocated) return Error::kInvalidValue;
   for (int device = 0; device < settings_.num_devices; ++device) drain(device);
@@ -276,13 +276,13 @@ Error Driver::deallocate_host(char* host) {
 Error Driver::register_host(const Context& context, char* host, std::size_t bytes, unsigned flags) {
   if (!settings_.host_registration) return Error::kNotSupported;
   if (host == nullptr || bytes == 0 || bytes > kHostBytesLimit) return Error::kInvalidValue;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (addresses_.contains(reinterpret_cast<Address>(host)) || !is_mapped(host, bytes)) return Error::kInvalidValue;
   return pin(context, host, bytes, flags, false);
 }
 
 Error Driver::unregister_host(char* host) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto found = pinned_.find(host);
   if (found == pinned_.end()) return Error::kNotRegistered;
   if (found->second.allocated) return Error::kInvalidValue;
@@ -291,7 +291,7 @@ Error Driver::unregister_host(char* host) {
 }
 
 Error Driver::host_device_pointer(const char* host, Address& address) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto* const pinned = pinned_at(host);
   if (pinned == nullptr) return Error::kInvalidValue;
   address = pinned->second.device_address + static_cast<Address>(host - pinned->first);
@@ -299,7 +299,7 @@ Error Driver::host_device_pointer(const char* host, Address& address) {
 }
 
 Error Driver::host_flags(const char* host, unsigned& flags) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto* const pinned = pinned_at(host);
   if (pinned == nullptr) return Error::kInvalidValue;
   flags = pinned->second.flags;
@@ -307,7 +307,7 @@ Error Driver::host_flags(const char* host, unsigned& flags) {
 }
 
 PointerInfo Driver::pointer_info(Address address) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   PointerInfo info;
   auto* const host = reinterpret_cast<char*>(address);
   if (const auto* const pinned = pinned_at(host)) {

@@ -9,15 +9,19 @@ namespace {
 thread_local const CallFault* t_call_fault = nullptr;
 thread_local CaptureMode t_capture_mode = CaptureMode::kGlobal;
 
+// The objects of this thread are gone, and other libraries' destructors still call the driver.
+thread_local bool t_ended = false;
+
 // The default streams of this thread, by context. A context's id is never used again.
 class ThreadQueues {
  public:
   ThreadQueues() = default;
   ~ThreadQueues() {
-    for (const auto& [id, entry] : queues_) {
-      MutexLock lock(*entry.mutex);
-      entry.queue->closing = true;
-      entry.queue->arrived.notify_one();
+    t_ended = true;
+    MutexLock lock(driver_mutex);
+    for (const auto& [id, queue] : queues_) {
+      queue->closing = true;
+      queue->arrived.notify_one();
     }
   }
   ThreadQueues(const ThreadQueues&) = delete;
@@ -25,18 +29,12 @@ class ThreadQueues {
 
   std::shared_ptr<Queue> find(std::uint64_t context) const {
     const auto found = queues_.find(context);
-    return found == queues_.end() ? nullptr : found->second.queue;
+    return found == queues_.end() ? nullptr : found->second;
   }
-  void add(std::uint64_t context, std::shared_ptr<Queue> queue, Mutex& mutex) {
-    queues_.emplace(context, Entry{std::move(queue), &mutex});
-  }
+  void add(std::uint64_t context, std::shared_ptr<Queue> queue) { queues_.emplace(context, std::move(queue)); }
 
  private:
-  struct Entry {
-    std::shared_ptr<Queue> queue;
-    Mutex* mutex;
-  };
-  std::map<std::uint64_t, Entry> queues_;
+  std::map<std::uint64_t, std::shared_ptr<Queue>> queues_;
 };
 
 thread_local ThreadQueues t_queues;
@@ -108,7 +106,7 @@ Error Driver::submit_and_wait(const std::shared_ptr<Queue>& queue, Work work, Wa
 }
 
 Error Driver::enqueue(const std::shared_ptr<Queue>& queue, Work work, Wait wait) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return submit_and_wait(queue, std::move(work), wait);
 }
 
@@ -127,7 +125,7 @@ std::shared_ptr<Queue> Driver::make_queue(Context& context, bool blocking, unsig
 }
 
 Error Driver::create_queue(Context& context, bool blocking, unsigned flags, int priority, Handle& handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   auto queue = make_queue(context, blocking, flags);
   queue->priority = priority;
   handle = queues_.add(std::move(queue));
@@ -135,7 +133,7 @@ Error Driver::create_queue(Context& context, bool blocking, unsigned flags, int 
 }
 
 Error Driver::destroy_queue(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto queue = queues_.take(handle);
   if (queue == nullptr) return Error::kInvalidHandle;
   if (queue->capture != nullptr) invalidate(*queue->capture);
@@ -144,20 +142,22 @@ Error Driver::destroy_queue(Handle handle) {
 }
 
 std::shared_ptr<Queue> Driver::queue(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return queues_.find(handle);
 }
 
 std::shared_ptr<Queue> Driver::thread_queue(Context& context) {
-  if (auto queue = t_queues.find(context.id)) return queue;
-  MutexLock lock(mutex_);
+  if (!t_ended) {
+    if (auto queue = t_queues.find(context.id)) return queue;
+  }
+  MutexLock lock(driver_mutex);
   auto queue = make_queue(context, true, 0);
-  t_queues.add(context.id, queue, mutex_);
+  if (!t_ended) t_queues.add(context.id, queue);
   return queue;
 }
 
 Error Driver::synchronize(const std::shared_ptr<Queue>& queue) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (queue->capture != nullptr) {
     invalidate(*queue->capture);
     return Error::kCaptureUnsupported;
@@ -173,7 +173,7 @@ Error Driver::synchronize(const std::shared_ptr<Queue>& queue) {
 }
 
 Error Driver::query(const Queue& queue) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (queue.capture != nullptr) {
     invalidate(*queue.capture);
     return Error::kCaptureUnsupported;
@@ -185,7 +185,7 @@ Error Driver::query(const Queue& queue) {
 // -- Events ----------------------------------------------------------------------------------------------------------
 
 Error Driver::create_event(Context& context, bool timed, Handle& handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   auto event = std::make_shared<Event>();
   event->context = &context;
   event->timed = timed;
@@ -194,12 +194,12 @@ Error Driver::create_event(Context& context, bool timed, Handle& handle) {
 }
 
 Error Driver::destroy_event(Handle event) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return events_.take(event) != nullptr ? Error::kNone : Error::kInvalidHandle;
 }
 
 Error Driver::record(Handle handle, const std::shared_ptr<Queue>& queue) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto event = events_.find(handle);
   if (event == nullptr || event->context != queue->context) return Error::kInvalidHandle;
   if (queue->capture != nullptr) {
@@ -239,7 +239,7 @@ Error Driver::wait_captured_event(const std::shared_ptr<Queue>& queue, const Eve
 }
 
 Error Driver::wait_event(const std::shared_ptr<Queue>& queue, Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto event = events_.find(handle);
   if (event == nullptr) return Error::kInvalidHandle;
   const bool captured =
@@ -257,7 +257,7 @@ Error Driver::wait_event(const std::shared_ptr<Queue>& queue, Handle handle) {
 }
 
 Error Driver::query_event(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto event = events_.find(handle);
   if (event == nullptr) return Error::kInvalidHandle;
   if (event->capture != nullptr) return Error::kCapturedEvent;
@@ -265,7 +265,7 @@ Error Driver::query_event(Handle handle) {
 }
 
 Error Driver::synchronize_event(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto event = events_.find(handle);
   if (event == nullptr) return Error::kInvalidHandle;
   if (event->capture != nullptr) return Error::kCapturedEvent;
@@ -274,7 +274,7 @@ Error Driver::synchronize_event(Handle handle) {
 }
 
 Error Driver::elapsed(Handle begin, Handle end, float& milliseconds) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto first = events_.find(begin);
   const auto last = events_.find(end);
   if (first == nullptr || last == nullptr || !first->timed || !last->timed || first->marker == nullptr ||
@@ -297,7 +297,7 @@ void Driver::leave_capture(Capture& capture) {
 }
 
 Error Driver::begin_capture(const std::shared_ptr<Queue>& queue, CaptureMode mode) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (queue->legacy) return Error::kCaptureUnsupported;
   if (queue->capture != nullptr) return Error::kInvalidValue;
   auto capture = std::make_shared<Capture>();
@@ -313,7 +313,7 @@ Error Driver::begin_capture(const std::shared_ptr<Queue>& queue, CaptureMode mod
 }
 
 Error Driver::end_capture(const std::shared_ptr<Queue>& queue, Handle& graph) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto capture = queue->capture;
   if (capture == nullptr) return Error::kInvalidValue;
   if (capture->mode != CaptureMode::kRelaxed && capture->thread != std::this_thread::get_id()) {
@@ -331,7 +331,7 @@ Error Driver::end_capture(const std::shared_ptr<Queue>& queue, Handle& graph) {
 }
 
 Error Driver::capture_status(const Queue& queue, CaptureStatus& status, std::uint64_t& id) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (implicit_capture(queue) != nullptr) return Error::kCaptureImplicit;
   status = CaptureStatus::kNone;
   if (queue.capture != nullptr) {
@@ -345,7 +345,7 @@ CaptureMode Driver::exchange_capture_mode(CaptureMode mode) { return std::exchan
 
 Error Driver::check_captures() {
   if (t_capture_mode == CaptureMode::kRelaxed) return Error::kNone;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   Error error = Error::kNone;
   for (const auto& capture : captures_) {
     if (capture->mode == CaptureMode::kRelaxed) continue;
@@ -359,7 +359,7 @@ Error Driver::check_captures() {
 }
 
 Error Driver::instantiate(Handle handle, Handle& instance) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto graph = graphs_.find(handle);
   if (graph == nullptr) return Error::kInvalidValue;
   instance = graphs_.add(std::make_shared<Graph>(*graph));
@@ -367,7 +367,7 @@ Error Driver::instantiate(Handle handle, Handle& instance) {
 }
 
 Error Driver::launch_graph(Handle instance, const std::shared_ptr<Queue>& queue) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto graph = graphs_.find(instance);
   if (graph == nullptr) return Error::kInvalidValue;
   const auto run = [graph](Running& running) {
@@ -381,12 +381,12 @@ Error Driver::launch_graph(Handle instance, const std::shared_ptr<Queue>& queue)
 }
 
 Error Driver::destroy_graph(Handle graph) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return graphs_.take(graph) != nullptr ? Error::kNone : Error::kInvalidValue;
 }
 
 std::size_t Driver::graph_size(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto graph = graphs_.find(handle);
   return graph == nullptr ? 0 : graph->works.size();
 }

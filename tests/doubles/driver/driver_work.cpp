@@ -77,7 +77,7 @@ WorkEnd Driver::run_copy(const Place& to, const Place& from, std::size_t bytes, 
   char* destination = nullptr;
   const char* source = nullptr;
   {
-    MutexLock lock(mutex_);
+    MutexLock lock(driver_mutex);
     destination = reach(to, bytes, true);
     source = reach(from, bytes, false);
   }
@@ -92,7 +92,7 @@ WorkEnd Driver::run_copy(const Place& to, const Place& from, std::size_t bytes, 
 Error Driver::copy(const std::shared_ptr<Queue>& queue, Place to, Place from, std::size_t bytes, bool staged,
                    Wait wait) {
   if (bytes == 0) return Error::kNone;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   staged = staged && !to.host && !from.host;
   const int device = queue->device;
   if (!settle(to, bytes, true, device, staged) || !settle(from, bytes, false, device, staged)) {
@@ -114,7 +114,7 @@ Error Driver::copy(const std::shared_ptr<Queue>& queue, Place to, Place from, st
     return run_copy(to, from, bytes, corrupt);
   };
   const auto pageable = [&](const Place& place) {
-    mutex_.assert_held();
+    driver_mutex.assert_held();
     return place.host && !addresses_.contains(place.address) &&
            !is_pinned(reinterpret_cast<const char*>(place.address), bytes);
   };
@@ -137,14 +137,14 @@ Error Driver::fill(const std::shared_ptr<Queue>& queue, Address address, std::ui
   if (count == 0) return Error::kNone;
   if (count > SIZE_MAX / width || address % width != 0) return Error::kInvalidValue;
   const std::size_t bytes = count * width;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   Place to{address, false, queue->device};
   if (!settle(to, bytes, true, queue->device, false)) return Error::kInvalidValue;
   const bool corrupt = corrupts(call_fault());
   const auto work = [this, to, value, width, bytes, corrupt](Running&) {
     char* destination = nullptr;
     {
-      MutexLock held(mutex_);
+      MutexLock held(driver_mutex);
       destination = reach(to, bytes, true);
     }
     if (destination == nullptr) return WorkEnd{Error::kIllegalAddress, 0};
@@ -176,7 +176,7 @@ WorkEnd Driver::run_kernel(int device, const Kernel& kernel, const Launch& shape
   std::vector<std::byte> translated = values;
   std::vector<const void*> arguments;
   {
-    MutexLock lock(mutex_);
+    MutexLock lock(driver_mutex);
     for (const Parameter& parameter : kernel.parameters) {
       std::byte* const place = translated.data() + parameter.offset;
       arguments.push_back(place);
@@ -214,7 +214,7 @@ Error Driver::launch(const std::shared_ptr<Queue>& queue, const Function& functi
   Launch shape = launch;
   shape.parameters = nullptr;
   shape.buffer = {};
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto work = [this, kernel = function.kernel, shape, values = std::move(values)](Running& running) {
     return run_kernel(running.device(), kernel, shape, values);
   };
@@ -229,13 +229,13 @@ Error Driver::load_module(Context& context, const void* image, Handle& handle) {
   const auto printable = [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\t' || c == '\r'; };
   // Binary images begin with a number of their format, and their length is not known.
   if (printable(text[0]) && printable(text[1]) && printable(text[2]) && printable(text[3])) module->image = text;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   handle = modules_.add(std::move(module));
   return Error::kNone;
 }
 
 Error Driver::unload_module(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto module = modules_.take(handle);
   if (module == nullptr) return Error::kInvalidHandle;
   drain(module->context->device);
@@ -245,7 +245,7 @@ Error Driver::unload_module(Handle handle) {
 
 Error Driver::find_function(Handle handle, const char* name, Handle& function) {
   if (name == nullptr) return Error::kInvalidValue;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto module = modules_.find(handle);
   if (module == nullptr) return Error::kInvalidHandle;
   if (const auto known = module->functions.find(name); known != module->functions.end()) {
@@ -261,7 +261,7 @@ Error Driver::find_function(Handle handle, const char* name, Handle& function) {
 }
 
 std::shared_ptr<Function> Driver::function(Handle handle) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   return functions_.find(handle);
 }
 
@@ -279,10 +279,10 @@ char* Driver::word(int device, Address address, unsigned bytes) {
 Error Driver::write_value(const std::shared_ptr<Queue>& queue, Address address, std::uint64_t value, unsigned bytes) {
   if (!settings_.stream_values) return Error::kNotSupported;
   if (address % bytes != 0) return Error::kInvalidValue;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (word(queue->device, address, bytes) == nullptr) return Error::kInvalidValue;
   const auto work = [this, address, value, bytes](Running& running) {
-    MutexLock held(mutex_);
+    MutexLock held(driver_mutex);
     char* const place = word(running.device(), address, bytes);
     if (place == nullptr) return WorkEnd{Error::kIllegalAddress, 0};
     if (bytes == 4) {
@@ -299,12 +299,12 @@ Error Driver::wait_value(const std::shared_ptr<Queue>& queue, Address address, s
                          Condition condition) {
   if (!settings_.stream_values) return Error::kNotSupported;
   if (address % bytes != 0) return Error::kInvalidValue;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   if (word(queue->device, address, bytes) == nullptr) return Error::kInvalidValue;
   const auto work = [this, address, value, bytes, condition](Running& running) {
     bool gone = false;
     running.poll([&] {
-      MutexLock held(mutex_);
+      MutexLock held(driver_mutex);
       const char* const place = word(running.device(), address, bytes);
       gone = place == nullptr;
       if (gone) return true;
@@ -320,7 +320,7 @@ Error Driver::wait_value(const std::shared_ptr<Queue>& queue, Address address, s
 
 Error Driver::call_host(const std::shared_ptr<Queue>& queue, void (*callback)(void*), void* argument) {
   if (callback == nullptr) return Error::kInvalidValue;
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   const auto work = [callback, argument](Running&) {
     t_in_callback = true;
     callback(argument);

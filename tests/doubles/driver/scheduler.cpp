@@ -16,19 +16,19 @@ thread_local bool t_waited = false;
 
 bool Running::poll(const std::function<bool()>& condition) {
   while (!condition()) {
-    MutexLock lock(scheduler_.mutex_);
+    MutexLock lock(driver_mutex);
     if (scheduler_.dropped(device_)) return false;
-    scheduler_.progress_.wait_until(scheduler_.mutex_, TimePoint::clock::now() + kPollInterval);
+    scheduler_.progress_.wait_until(driver_mutex, TimePoint::clock::now() + kPollInterval);
   }
   return true;
 }
 
 bool Running::hang() {
-  MutexLock lock(scheduler_.mutex_);
+  MutexLock lock(driver_mutex);
   const std::uint64_t releases = scheduler_.releases_;
   ++scheduler_.num_hung_;
   while (!scheduler_.dropped(device_) && scheduler_.releases_ == releases) {
-    scheduler_.progress_.wait(scheduler_.mutex_);
+    scheduler_.progress_.wait(driver_mutex);
   }
   --scheduler_.num_hung_;
   return !scheduler_.dropped(device_);
@@ -36,7 +36,7 @@ bool Running::hang() {
 
 std::shared_ptr<Marker> Scheduler::submit(const std::shared_ptr<Queue>& queue, Work work,
                                           std::vector<std::shared_ptr<Marker>> after) {
-  while (queue->items.size() >= kMaxItems && !dropped(queue->device)) progress_.wait(mutex_);
+  while (queue->items.size() >= kMaxItems && !dropped(queue->device)) progress_.wait(driver_mutex);
   auto marker = std::make_shared<Marker>();
   queue->items.push_back({std::move(work), std::move(after), marker});
   queue->tail = marker;
@@ -60,7 +60,7 @@ std::shared_ptr<Marker> Scheduler::submit(const std::shared_ptr<Queue>& queue, W
 
 void Scheduler::wait(const std::shared_ptr<Marker>& marker, int device) {
   t_waited = true;
-  while (marker != nullptr && !marker->done && !dropped(device)) progress_.wait(mutex_);
+  while (marker != nullptr && !marker->done && !dropped(device)) progress_.wait(driver_mutex);
 }
 
 bool Scheduler::take_waited() { return std::exchange(t_waited, false); }
@@ -81,17 +81,17 @@ void Scheduler::stop() {
   stopping_ = true;
   progress_.notify_all();
   for (Queue* const queue : active_) queue->arrived.notify_all();
-  while (!active_.empty()) progress_.wait(mutex_);
+  while (!active_.empty()) progress_.wait(driver_mutex);
 }
 
 void Scheduler::run(const std::shared_ptr<Queue>& queue) {
-  MutexLock lock(mutex_);
+  MutexLock lock(driver_mutex);
   for (;;) {
-    while (queue->items.empty() && !queue->closing && !stopping_) queue->arrived.wait(mutex_);
+    while (queue->items.empty() && !queue->closing && !stopping_) queue->arrived.wait(driver_mutex);
     if (queue->items.empty()) break;
     Queue::Item& item = queue->items.front();  // stays at its place while later ones arrive
     for (const auto& marker : item.after) {
-      while (!marker->done && !dropped(queue->device)) progress_.wait(mutex_);
+      while (!marker->done && !dropped(queue->device)) progress_.wait(driver_mutex);
     }
     item.after.clear();
     WorkEnd end;

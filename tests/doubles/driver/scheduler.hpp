@@ -4,8 +4,9 @@
 // its work is, well or not. Work that fails fails its driver (`FailureState`): what is still enqueued is then dropped,
 // markers are done all the same, and every later call answers with the failure.
 //
-// CONCURRENCY: one mutex, the driver's, guards all of it; work itself runs without it. Queues are bounded: `submit`
-// waits for room. Threads are detached, so that a process may exit while work hangs; `stop` ends them all.
+// CONCURRENCY: one mutex, the driver's, guards all of it and of the driver; work itself runs without it. Queues are
+// bounded: `submit` waits for room. Threads are detached, so that a process may exit while work hangs; `stop` ends them
+// all.
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/support/thread_annotations.hpp"
@@ -24,6 +26,10 @@ namespace vmem::sim {
 struct Capture;
 struct Context;
 class Scheduler;
+
+// It outlives the driver and every object of the process: threads of queues run until the end.
+inline constinit Mutex driver_mutex;
+static_assert(std::is_trivially_destructible_v<Mutex>);
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -96,46 +102,43 @@ struct FailureState {
 class Scheduler {
  public:
   // `fail` turns the end of work that failed into the driver's failure; it is called with the mutex held.
-  Scheduler(Mutex& mutex, FailureState& failures, std::function<void(int device, WorkEnd end)> fail)
-      : mutex_(mutex), failures_(failures), fail_(std::move(fail)) {}
+  Scheduler(FailureState& failures, std::function<void(int device, WorkEnd end)> fail)
+      : failures_(failures), fail_(std::move(fail)) {}
 
   // Enqueues; waits while the queue is full.
   std::shared_ptr<Marker> submit(const std::shared_ptr<Queue>& queue, Work work,
-                                 std::vector<std::shared_ptr<Marker>> after) VMEM_REQUIRES(mutex_);
+                                 std::vector<std::shared_ptr<Marker>> after) VMEM_REQUIRES(driver_mutex);
   // Until the marker is done or the device has failed.
-  void wait(const std::shared_ptr<Marker>& marker, int device) VMEM_REQUIRES(mutex_);
+  void wait(const std::shared_ptr<Marker>& marker, int device) VMEM_REQUIRES(driver_mutex);
   // This thread has called `wait` since it last asked.
   static bool take_waited();
   // The queue ends when its work is done; nothing may be submitted any more.
-  void close(Queue& queue) VMEM_REQUIRES(mutex_);
+  void close(Queue& queue) VMEM_REQUIRES(driver_mutex);
 
-  void release_hung() VMEM_REQUIRES(mutex_);
+  void release_hung() VMEM_REQUIRES(driver_mutex);
   // Wakes all that waits, to look at failures again.
-  void wake() VMEM_REQUIRES(mutex_);
-  std::uint64_t num_hung() const VMEM_REQUIRES(mutex_) { return num_hung_; }
-  std::uint64_t num_pending() const VMEM_REQUIRES(mutex_) { return num_pending_; }
+  void wake() VMEM_REQUIRES(driver_mutex);
+  std::uint64_t num_hung() const VMEM_REQUIRES(driver_mutex) { return num_hung_; }
+  std::uint64_t num_pending() const VMEM_REQUIRES(driver_mutex) { return num_pending_; }
 
-  // Drops all work and waits for the threads to end. The mutex has to outlive this object: a thread lets go of it last.
-  void stop() VMEM_REQUIRES(mutex_);
-
-  Mutex& mutex() const VMEM_RETURN_CAPABILITY(mutex_) { return mutex_; }
+  // Drops all work and waits for the threads to end.
+  void stop() VMEM_REQUIRES(driver_mutex);
 
  private:
   friend class Running;
-  void run(const std::shared_ptr<Queue>& queue) VMEM_EXCLUDES(mutex_);
-  bool dropped(int device) const VMEM_REQUIRES(mutex_) { return stopping_ || failures_.of(device) != 0; }
+  void run(const std::shared_ptr<Queue>& queue) VMEM_EXCLUDES(driver_mutex);
+  bool dropped(int device) const VMEM_REQUIRES(driver_mutex) { return stopping_ || failures_.of(device) != 0; }
 
   static constexpr std::size_t kMaxItems = 1024;  // of a queue
 
-  Mutex& mutex_;
   FailureState& failures_;
   const std::function<void(int, WorkEnd)> fail_;
   CondVar progress_;  // a marker is done, a queue has room, a failure, a release
-  bool stopping_ VMEM_GUARDED_BY(mutex_) = false;
-  std::uint64_t releases_ VMEM_GUARDED_BY(mutex_) = 0;
-  std::uint64_t num_hung_ VMEM_GUARDED_BY(mutex_) = 0;
-  std::uint64_t num_pending_ VMEM_GUARDED_BY(mutex_) = 0;
-  std::set<Queue*> active_ VMEM_GUARDED_BY(mutex_);  // that have a thread
+  bool stopping_ VMEM_GUARDED_BY(driver_mutex) = false;
+  std::uint64_t releases_ VMEM_GUARDED_BY(driver_mutex) = 0;
+  std::uint64_t num_hung_ VMEM_GUARDED_BY(driver_mutex) = 0;
+  std::uint64_t num_pending_ VMEM_GUARDED_BY(driver_mutex) = 0;
+  std::set<Queue*> active_ VMEM_GUARDED_BY(driver_mutex);  // that have a thread
 };
 
 }  // namespace vmem::sim
