@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
+#include "tests/doubles/cuda/entries.hpp"
 #include "tests/doubles/cuda/entry.hpp"
 
 using namespace vmem;
@@ -65,88 +67,65 @@ const ErrorText* error_text(int code) {
   return nullptr;
 }
 
-// What the devices say of themselves; anything else is 0.
+// What all devices say of themselves, by attribute; any other that does not depend on settings is 0.
+constexpr std::pair<int, int> kAttributes[] = {
+    {1, 1024},        // threads per block
+    {2, 1024},        // of the block in x
+    {3, 1024},        // in y
+    {4, 64},          // in z
+    {5, 0x7FFFFFFF},  // blocks of the grid in x
+    {6, 65535},       // in y
+    {7, 65535},       // in z
+    {8, 48 << 10},    // shared memory per block
+    {9, 64 << 10},    // constant memory
+    {12, 64 << 10},   // registers
+    {13, 1'500'000},  // clock, kHz
+    {15, 1},          // copies beside kernels
+    {16, 8},          // multiprocessors
+    {19, 1},          // maps host memory
+    {31, 1},          // kernels beside each other
+    {36, 1'000'000},  // memory clock, kHz
+    {37, 256},        // bits of its bus
+    {38, 8 << 20},    // L2
+    {39, 2048},       // threads per multiprocessor
+    {40, 2},          // copy engines
+    {41, 1},          // unified addressing
+    {75, 9},          // compute capability
+    {78, 1},          // stream priorities
+};
+
 int attribute_value(const Driver& driver, int attribute, int index) {
   const auto& settings = driver.settings();
-  const auto flag = [](bool value) { return value ? 1 : 0; };
   switch (attribute) {
-    case 1:
-      return 1024;  // threads per block
-    case 2:
-    case 3:
-      return 1024;
-    case 4:
-      return 64;
-    case 5:
-      return 0x7FFFFFFF;  // grid
-    case 6:
-    case 7:
-      return 65535;
-    case 8:
-      return 48 << 10;  // shared memory per block
-    case 9:
-      return 64 << 10;  // constant memory
-    case 10:
-      return static_cast<int>(driver.wave_width());  // warp
-    case 12:
-      return 64 << 10;  // registers
-    case 13:
-      return 1'500'000;  // clock, kHz
-    case 15:
-      return 1;  // copies and kernels at once
-    case 16:
-      return 8;  // multiprocessors
-    case 18:
-      return flag(settings.integrated);
-    case 19:
-      return 1;  // maps host memory
-    case 31:
-      return 1;  // kernels at once
-    case 33:
+    case kCuAttributeWarpSize:
+      return static_cast<int>(driver.wave_width());
+    case kCuAttributeIntegrated:
+      return settings.integrated ? 1 : 0;
+    case kCuAttributePciBusId:
       return static_cast<int>(driver.pci_bus(index));
-    case 34:
-      return 0;
-    case 36:
-      return 1'000'000;  // memory clock, kHz
-    case 37:
-      return 256;  // bus width
-    case 38:
-      return 8 << 20;  // L2
-    case 39:
-      return 2048;  // threads per multiprocessor
-    case 40:
-      return 2;  // copy engines
-    case 41:
-      return 1;  // unified addressing
-    case 50:
-      return 0;
-    case 75:
-      return 9;  // compute capability
-    case 76:
-      return 0;
-    case 78:
-      return 1;  // stream priorities
     case 91:
-      return flag(!settings.pointers_differ);  // host pointers of registered memory
-    case 92:
-      return flag(settings.stream_values);  // 64-bit words
+      return settings.pointers_differ ? 0 : 1;  // registered memory has the host's addresses
+    case 92:                                    // words of streams, in their older and newer forms
+    case 93:
     case 94:
-      return flag(settings.stream_values);
-    case 99:
-      return flag(settings.host_registration);
-    case 102:
-      return flag(settings.vmm);
-    case 103:
-      return flag(settings.vmm && settings.posix_fd);
     case 122:
-      return flag(settings.stream_values);
-    case 134:
-      return 0;  // NUMA node nearby
+    case 123:
+      return settings.stream_values ? 1 : 0;
+    case kCuAttributeHostRegisterSupported:
+      return settings.host_registration ? 1 : 0;
+    case kCuAttributeVirtualMemoryManagementSupported:
+      return settings.vmm ? 1 : 0;
+    case 103:
+      return settings.vmm && settings.posix_fd ? 1 : 0;
     case 141:
-      return flag(settings.host_vmm);
+      return settings.host_vmm ? 1 : 0;  // chunks in host memory
     default:
-      return 0;
+      break;
   }
+  for (const auto& [each, value] : kAttributes) {
+    if (each == attribute) return value;
+  }
+  return 0;
 }
 
 CuResult context_entry(const char* name, CuContext context, CuResult (*body)(Call&, Handle, int)) {

@@ -30,72 +30,48 @@ ThreadState& thread_state() {
   return t_state;
 }
 
+struct Code {
+  Error error;
+  int code;
+};
+
+constexpr Code kCodes[] = {
+    {Error::kNone, kCuSuccess},
+    {Error::kInvalidValue, kCuInvalidValue},
+    {Error::kInvalidHandle, kCuInvalidHandle},
+    {Error::kInvalidDevice, kCuInvalidDevice},
+    {Error::kInvalidContext, kCuInvalidContext},
+    {Error::kContextDestroyed, kCuContextIsDestroyed},
+    {Error::kOutOfMemory, kCuOutOfMemory},
+    {Error::kNotReady, kCuNotReady},
+    {Error::kNotInitialized, kCuNotInitialized},
+    {Error::kDeinitialized, kCuDeinitialized},
+    {Error::kNoDevice, kCuNoDevice},
+    {Error::kNotFound, kCuNotFound},
+    {Error::kNotSupported, kCuNotSupported},
+    {Error::kAlreadyMapped, kCuAlreadyMapped},
+    {Error::kAlreadyRegistered, kCuHostMemoryAlreadyRegistered},
+    {Error::kNotRegistered, kCuHostMemoryNotRegistered},
+    {Error::kDeviceUnavailable, kCuDeviceUnavailable},
+    {Error::kPeerUnsupported, kCuPeerAccessUnsupported},
+    {Error::kPeerAlreadyEnabled, kCuPeerAccessAlreadyEnabled},
+    {Error::kPeerNotEnabled, kCuPeerAccessNotEnabled},
+    {Error::kCaptureUnsupported, kCuStreamCaptureUnsupported},
+    {Error::kCaptureInvalidated, kCuStreamCaptureInvalidated},
+    {Error::kCaptureMerge, kCuStreamCaptureMerge},
+    {Error::kCaptureUnmatched, kCuStreamCaptureUnmatched},
+    {Error::kCaptureUnjoined, kCuStreamCaptureUnjoined},
+    {Error::kCaptureIsolation, kCuStreamCaptureIsolation},
+    {Error::kCaptureImplicit, kCuStreamCaptureImplicit},
+    {Error::kCapturedEvent, kCuCapturedEvent},
+    {Error::kCaptureWrongThread, kCuStreamCaptureWrongThread},
+    {Error::kIllegalAddress, kCuIllegalAddress},
+    {Error::kLaunchFailed, kCuLaunchFailed},
+};
+
 int code_of(Error error) {
-  switch (error) {
-    case Error::kNone:
-      return kCuSuccess;
-    case Error::kInvalidValue:
-      return kCuInvalidValue;
-    case Error::kInvalidHandle:
-      return kCuInvalidHandle;
-    case Error::kInvalidDevice:
-      return kCuInvalidDevice;
-    case Error::kInvalidContext:
-      return kCuInvalidContext;
-    case Error::kContextDestroyed:
-      return kCuContextIsDestroyed;
-    case Error::kOutOfMemory:
-      return kCuOutOfMemory;
-    case Error::kNotReady:
-      return kCuNotReady;
-    case Error::kNotInitialized:
-      return kCuNotInitialized;
-    case Error::kDeinitialized:
-      return kCuDeinitialized;
-    case Error::kNoDevice:
-      return kCuNoDevice;
-    case Error::kNotFound:
-      return kCuNotFound;
-    case Error::kNotSupported:
-      return kCuNotSupported;
-    case Error::kAlreadyMapped:
-      return kCuAlreadyMapped;
-    case Error::kAlreadyRegistered:
-      return kCuHostMemoryAlreadyRegistered;
-    case Error::kNotRegistered:
-      return kCuHostMemoryNotRegistered;
-    case Error::kDeviceUnavailable:
-      return kCuDeviceUnavailable;
-    case Error::kPeerUnsupported:
-      return kCuPeerAccessUnsupported;
-    case Error::kPeerAlreadyEnabled:
-      return kCuPeerAccessAlreadyEnabled;
-    case Error::kPeerNotEnabled:
-      return kCuPeerAccessNotEnabled;
-    case Error::kCaptureUnsupported:
-      return kCuStreamCaptureUnsupported;
-    case Error::kCaptureInvalidated:
-      return kCuStreamCaptureInvalidated;
-    case Error::kCaptureMerge:
-      return kCuStreamCaptureMerge;
-    case Error::kCaptureUnmatched:
-      return kCuStreamCaptureUnmatched;
-    case Error::kCaptureUnjoined:
-      return kCuStreamCaptureUnjoined;
-    case Error::kCaptureIsolation:
-      return kCuStreamCaptureIsolation;
-    case Error::kCaptureImplicit:
-      return kCuStreamCaptureImplicit;
-    case Error::kCapturedEvent:
-      return kCuCapturedEvent;
-    case Error::kCaptureWrongThread:
-      return kCuStreamCaptureWrongThread;
-    case Error::kIllegalAddress:
-      return kCuIllegalAddress;
-    case Error::kLaunchFailed:
-      return kCuLaunchFailed;
-    case Error::kInjected:
-      break;
+  for (const Code& each : kCodes) {
+    if (each.error == error) return each.code;
   }
   return kCuUnknown;
 }

@@ -2,6 +2,7 @@
 #include <array>
 #include <vector>
 
+#include "tests/doubles/cuda/entries.hpp"
 #include "tests/doubles/cuda/entry.hpp"
 
 using namespace vmem;

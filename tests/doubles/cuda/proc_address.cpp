@@ -1,33 +1,27 @@
 // cuGetProcAddress: entries by name, version and form of the null stream.
 #include <cstring>
 
+#include "tests/doubles/cuda/entries.hpp"
 #include "tests/doubles/cuda/entry.hpp"
-
-// Only the addresses count here; the entries are defined with their parameters in other files.
-extern "C" {
-#define VMEM_ENTRY(name, symbol, version) void symbol();
-#define VMEM_THREAD_ENTRY(name, symbol, version) void symbol();
-#include "tests/doubles/cuda/entries.inc"
-#undef VMEM_ENTRY
-#undef VMEM_THREAD_ENTRY
-}
 
 namespace vmem::cuda_double {
 namespace {
 
 struct Entry {
   const char* name;
-  void (*address)();
+  void* address;
   int version;
   bool per_thread;
 };
 
 const Entry kEntries[] = {
-#define VMEM_ENTRY(name, symbol, version) {#name, symbol, version, false},
-#define VMEM_THREAD_ENTRY(name, symbol, version) {#name, symbol, version, true},
+#define VMEM_ENTRY(name, symbol, version, ...) {#name, reinterpret_cast<void*>(symbol), version, false},
+#define VMEM_THREAD_ENTRY(name, symbol, version, ...) {#name, reinterpret_cast<void*>(symbol), version, true},
+#define VMEM_ALIAS(name, symbol, version) {#name, reinterpret_cast<void*>(symbol), version, false},
 #include "tests/doubles/cuda/entries.inc"
 #undef VMEM_ENTRY
 #undef VMEM_THREAD_ENTRY
+#undef VMEM_ALIAS
 };
 
 // What a look-up found, as cuGetProcAddress_v2 tells it.
@@ -49,7 +43,7 @@ Found find(const char* name, int wanted, bool per_thread, void*& address) {
     if (better) best = &entry;
   }
   if (best == nullptr) return exists ? kTooNew : kNoSuchName;
-  address = reinterpret_cast<void*>(best->address);
+  address = best->address;
   return kFound;
 }
 
@@ -64,18 +58,12 @@ CuResult get_address(const char* name, void** address, int wanted, std::uint64_t
 }
 
 }  // namespace
-
-// Outside the namespace their names would meet the declarations above, which have other parameters.
-VMEM_CUDA_EXPORT get_proc_address(const char* name, void** address, int wanted,
-                                  std::uint64_t flags) __asm__("cuGetProcAddress");
-VMEM_CUDA_EXPORT get_proc_address(const char* name, void** address, int wanted, std::uint64_t flags) {
-  return get_address(name, address, wanted, flags, nullptr);
-}
-
-VMEM_CUDA_EXPORT get_proc_address_v2(const char* name, void** address, int wanted, std::uint64_t flags,
-                                     int* status) __asm__("cuGetProcAddress_v2");
-VMEM_CUDA_EXPORT get_proc_address_v2(const char* name, void** address, int wanted, std::uint64_t flags, int* status) {
-  return get_address(name, address, wanted, flags, status);
-}
-
 }  // namespace vmem::cuda_double
+
+VMEM_CUDA_EXPORT cuGetProcAddress(const char* name, void** address, int wanted, std::uint64_t flags) {
+  return vmem::cuda_double::get_address(name, address, wanted, flags, nullptr);
+}
+
+VMEM_CUDA_EXPORT cuGetProcAddress_v2(const char* name, void** address, int wanted, std::uint64_t flags, int* status) {
+  return vmem::cuda_double::get_address(name, address, wanted, flags, status);
+}

@@ -1,4 +1,5 @@
 // Entries: streams, events, captures, graphs.
+#include "tests/doubles/cuda/entries.hpp"
 #include "tests/doubles/cuda/entry.hpp"
 
 using namespace vmem;

@@ -1,6 +1,7 @@
 // Entries: copies, fills, modules, launches, words that streams write and wait for.
 #include <array>
 
+#include "tests/doubles/cuda/entries.hpp"
 #include "tests/doubles/cuda/entry.hpp"
 
 using namespace vmem;

@@ -1,6 +1,6 @@
 /* The control interface of the drivers' doubles: exported beside the driver's own entries, looked up by dlsym.
  *
- * Entries are named without the suffix of their version: "cuMemAlloc" is every form of it. Every function may be called
+ * Entries are named without the suffix of their version: a name stands for every form of it. Every function may be called
  * from any thread. */
 #pragma once
 

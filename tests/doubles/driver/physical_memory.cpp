@@ -19,7 +19,7 @@ UniqueFd make_file(std::uint64_t bytes) {
 
 }  // namespace
 
-Backing::~Backing() { memory.release(*this); }
+Backing::~Backing() { memory_.release(*this); }
 
 PhysicalMemory::PhysicalMemory(int location, std::size_t capacity)
     : location_(location), capacity_(capacity), file_(make_file(kFileBytes)) {}

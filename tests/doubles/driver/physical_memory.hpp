@@ -24,7 +24,7 @@ class PhysicalMemory;
 // Some bytes of a device. Shared by its handle and its mappings: the memory is free when the last of them is gone.
 struct Backing {
   Backing(PhysicalMemory& owner, int place, int file, std::uint64_t at, std::size_t size)
-      : location(place), fd(file), offset(at), bytes(size), memory(owner) {}
+      : location(place), fd(file), offset(at), bytes(size), memory_(owner) {}
   ~Backing();
   Backing(const Backing&) = delete;
   Backing& operator=(const Backing&) = delete;
@@ -36,7 +36,7 @@ struct Backing {
   UniqueFd own_file;  // set where the memory is shareable; `fd` is its descriptor
 
  private:
-  PhysicalMemory& memory;
+  PhysicalMemory& memory_;
 };
 
 class PhysicalMemory {

@@ -19,8 +19,9 @@
 //   late_calls       after the exit of the process has begun calls are refused as such (refuse), work on (work), or
 //   abort
 //                    the process (abort)
-//   faults           a list such as "cuMemAlloc:fail:3:2,cuMemcpyDtoHAsync:hang:0": entry, kind (fail, fail_work, hang,
-//                    corrupt), number of calls before it, code
+//   faults           a list such as "<entry>:fail:3:2,<entry>:hang:0": entry, kind (fail, fail_work, hang, corrupt),
+//   number
+//                    of calls before it, code
 #pragma once
 
 #include <cstddef>

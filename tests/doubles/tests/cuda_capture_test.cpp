@@ -9,25 +9,25 @@ namespace {
 class CudaDoubleCaptureTest : public CudaDoubleTest {
  protected:
   void begin(CuStream on, CuStreamCaptureMode mode = kCuCaptureGlobal) {
-    ASSERT_EQ(cuda.cuStreamBeginCapture_v2(on, mode), kCuSuccess);
+    ASSERT_EQ(cuda_.cuStreamBeginCapture_v2(on, mode), kCuSuccess);
   }
   CuStreamCaptureStatus status(CuStream on) {
     auto found = static_cast<CuStreamCaptureStatus>(7);
-    EXPECT_EQ(cuda.cuStreamIsCapturing(on, &found), kCuSuccess);
+    EXPECT_EQ(cuda_.cuStreamIsCapturing(on, &found), kCuSuccess);
     return found;
   }
   CuResult end(CuStream on) {
     CuGraph graph = nullptr;
-    const CuResult result = cuda.cuStreamEndCapture(on, &graph);
+    const CuResult result = cuda_.cuStreamEndCapture(on, &graph);
     if (graph != nullptr) {
-      EXPECT_EQ(cuda.cuGraphDestroy(graph), kCuSuccess);
+      EXPECT_EQ(cuda_.cuGraphDestroy(graph), kCuSuccess);
     }
     return result;
   }
   template <typename Body>
   void on_another_thread(Body body) {
     std::thread([&] {
-      EXPECT_EQ(cuda.cuCtxSetCurrent(contexts[0]), kCuSuccess);
+      EXPECT_EQ(cuda_.cuCtxSetCurrent(contexts_[0]), kCuSuccess);
       body();
     }).join();
   }
@@ -39,12 +39,12 @@ TEST_F(CudaDoubleCaptureTest, UnsafeCallsEndTheCaptureOfTheirThread) {
   EXPECT_EQ(status(on), kCuCaptureNone);
   begin(on);
   EXPECT_EQ(status(on), kCuCaptureActive);
-  EXPECT_EQ(cuda.cuStreamBeginCapture_v2(on, kCuCaptureGlobal), kCuInvalidValue) << "it is captured already";
+  EXPECT_EQ(cuda_.cuStreamBeginCapture_v2(on, kCuCaptureGlobal), kCuInvalidValue) << "it is captured already";
   CuModule module = nullptr;
-  EXPECT_EQ(cuda.cuModuleLoadData(&module, "image"), kCuStreamCaptureUnsupported);
-  EXPECT_EQ(cuda.cuMemsetD8Async(data, 0, 64, on), kCuStreamCaptureInvalidated);
+  EXPECT_EQ(cuda_.cuModuleLoadData(&module, "image"), kCuStreamCaptureUnsupported);
+  EXPECT_EQ(cuda_.cuMemsetD8Async(data, 0, 64, on), kCuStreamCaptureInvalidated);
   EXPECT_EQ(end(on), kCuStreamCaptureInvalidated);
-  EXPECT_EQ(cuda.cuMemsetD8Async(data, 0, 64, on), kCuSuccess);
+  EXPECT_EQ(cuda_.cuMemsetD8Async(data, 0, 64, on), kCuSuccess);
   EXPECT_EQ(end(on), kCuInvalidValue) << "none any more";
 }
 
@@ -57,46 +57,46 @@ TEST_F(CudaDoubleCaptureTest, ReplaysAGraphAsOftenAsItIsLaunched) {
   const std::uint64_t count = 8, first = 0, stride = 1, value = 3;
   begin(on);
   EXPECT_EQ(launch(add, on, data, count, first, stride, value), kCuSuccess);
-  EXPECT_EQ(cuda.cuEventRecord(fork, on), kCuSuccess);
-  EXPECT_EQ(cuda.cuStreamWaitEvent(branch, fork, 0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuEventRecord(fork, on), kCuSuccess);
+  EXPECT_EQ(cuda_.cuStreamWaitEvent(branch, fork, 0), kCuSuccess);
   EXPECT_EQ(status(branch), kCuCaptureActive);
   EXPECT_EQ(launch(add, branch, data, count, first, stride, value), kCuSuccess);
-  EXPECT_EQ(cuda.cuEventRecord(join, branch), kCuSuccess);
-  EXPECT_EQ(cuda.cuStreamWaitEvent(on, join, 0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuEventRecord(join, branch), kCuSuccess);
+  EXPECT_EQ(cuda_.cuStreamWaitEvent(on, join, 0), kCuSuccess);
   CuGraph graph = nullptr;
-  ASSERT_EQ(cuda.cuStreamEndCapture(on, &graph), kCuSuccess);
+  ASSERT_EQ(cuda_.cuStreamEndCapture(on, &graph), kCuSuccess);
   EXPECT_EQ(status(branch), kCuCaptureNone);
   EXPECT_EQ(download(data, 1)[0], 0) << "nothing has run";
   CuGraphExec instance = nullptr;
-  ASSERT_EQ(cuda.cuGraphInstantiateWithFlags(&instance, graph, 0), kCuSuccess);
-  ASSERT_EQ(cuda.cuGraphDestroy(graph), kCuSuccess);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(cuda.cuGraphLaunch(instance, on), kCuSuccess);
-  EXPECT_EQ(cuda.cuStreamSynchronize(on), kCuSuccess);
+  ASSERT_EQ(cuda_.cuGraphInstantiateWithFlags(&instance, graph, 0), kCuSuccess);
+  ASSERT_EQ(cuda_.cuGraphDestroy(graph), kCuSuccess);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(cuda_.cuGraphLaunch(instance, on), kCuSuccess);
+  EXPECT_EQ(cuda_.cuStreamSynchronize(on), kCuSuccess);
   EXPECT_EQ(download(data, 1)[0], 30);
-  EXPECT_EQ(cuda.cuGraphExecDestroy(instance), kCuSuccess);
-  EXPECT_EQ(cuda.cuGraphLaunch(instance, on), kCuInvalidValue);
+  EXPECT_EQ(cuda_.cuGraphExecDestroy(instance), kCuSuccess);
+  EXPECT_EQ(cuda_.cuGraphLaunch(instance, on), kCuInvalidValue);
 }
 
 TEST_F(CudaDoubleCaptureTest, ABranchThatIsNotJoinedIsAnError) {
   const CuStream on = stream(), branch = stream();
   const CuEvent fork = event();
   begin(on);
-  EXPECT_EQ(cuda.cuEventRecord(fork, on), kCuSuccess);
-  EXPECT_EQ(cuda.cuStreamWaitEvent(branch, fork, 0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuEventRecord(fork, on), kCuSuccess);
+  EXPECT_EQ(cuda_.cuStreamWaitEvent(branch, fork, 0), kCuSuccess);
   EXPECT_EQ(end(branch), kCuStreamCaptureUnmatched) << "it began in another stream";
   EXPECT_EQ(end(on), kCuStreamCaptureInvalidated);
   begin(on);
-  EXPECT_EQ(cuda.cuEventRecord(fork, on), kCuSuccess);
-  EXPECT_EQ(cuda.cuStreamWaitEvent(branch, fork, 0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuEventRecord(fork, on), kCuSuccess);
+  EXPECT_EQ(cuda_.cuStreamWaitEvent(branch, fork, 0), kCuSuccess);
   EXPECT_EQ(end(on), kCuStreamCaptureUnjoined);
 }
 
 TEST_F(CudaDoubleCaptureTest, WaitingForWorkThatIsNotCapturedIsAnError) {
   const CuStream on = stream(), other = stream();
   const CuEvent outside = event();
-  EXPECT_EQ(cuda.cuEventRecord(outside, other), kCuSuccess);
+  EXPECT_EQ(cuda_.cuEventRecord(outside, other), kCuSuccess);
   begin(on);
-  EXPECT_EQ(cuda.cuStreamWaitEvent(on, outside, 0), kCuStreamCaptureIsolation);
+  EXPECT_EQ(cuda_.cuStreamWaitEvent(on, outside, 0), kCuStreamCaptureIsolation);
   EXPECT_EQ(end(on), kCuStreamCaptureInvalidated);
 }
 
@@ -104,7 +104,7 @@ TEST_F(CudaDoubleCaptureTest, AQueryOnAnotherThreadEndsAGlobalCapture) {
   const CuStream on = stream();
   const CuEvent polled = event();
   begin(on, kCuCaptureGlobal);
-  on_another_thread([&] { EXPECT_EQ(cuda.cuEventQuery(polled), kCuStreamCaptureUnsupported); });
+  on_another_thread([&] { EXPECT_EQ(cuda_.cuEventQuery(polled), kCuStreamCaptureUnsupported); });
   EXPECT_EQ(status(on), kCuCaptureWasInvalidated);
   EXPECT_EQ(end(on), kCuStreamCaptureInvalidated);
 }
@@ -115,11 +115,11 @@ TEST_F(CudaDoubleCaptureTest, ARelaxedThreadMayDoWhatItLikes) {
   begin(on, kCuCaptureGlobal);
   on_another_thread([&] {
     CuStreamCaptureMode mode = kCuCaptureRelaxed;
-    EXPECT_EQ(cuda.cuThreadExchangeStreamCaptureMode(&mode), kCuSuccess);
+    EXPECT_EQ(cuda_.cuThreadExchangeStreamCaptureMode(&mode), kCuSuccess);
     EXPECT_EQ(mode, kCuCaptureGlobal);
-    EXPECT_EQ(cuda.cuEventQuery(polled), kCuSuccess);
-    EXPECT_EQ(cuda.cuMemFree_v2(allocate(4096)), kCuSuccess);
-    EXPECT_EQ(cuda.cuThreadExchangeStreamCaptureMode(&mode), kCuSuccess);
+    EXPECT_EQ(cuda_.cuEventQuery(polled), kCuSuccess);
+    EXPECT_EQ(cuda_.cuMemFree_v2(allocate(4096)), kCuSuccess);
+    EXPECT_EQ(cuda_.cuThreadExchangeStreamCaptureMode(&mode), kCuSuccess);
     EXPECT_EQ(mode, kCuCaptureRelaxed);
   });
   EXPECT_EQ(status(on), kCuCaptureActive);
@@ -131,13 +131,13 @@ TEST_F(CudaDoubleCaptureTest, AThreadLocalCaptureForbidsItsOwnThreadAlone) {
   const CuEvent polled = event();
   begin(on, kCuCaptureThreadLocal);
   on_another_thread([&] {
-    EXPECT_EQ(cuda.cuEventQuery(polled), kCuSuccess);
+    EXPECT_EQ(cuda_.cuEventQuery(polled), kCuSuccess);
     CuGraph graph = nullptr;
-    EXPECT_EQ(cuda.cuStreamEndCapture(on, &graph), 908) << "another thread's";
+    EXPECT_EQ(cuda_.cuStreamEndCapture(on, &graph), 908) << "another thread's";
   });
   EXPECT_EQ(status(on), kCuCaptureActive);
   CuDevicePtr address = 0;
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&address, 4096), kCuStreamCaptureUnsupported);
+  EXPECT_EQ(cuda_.cuMemAlloc_v2(&address, 4096), kCuStreamCaptureUnsupported);
   EXPECT_EQ(end(on), kCuStreamCaptureInvalidated);
 }
 
@@ -146,11 +146,11 @@ TEST_F(CudaDoubleCaptureTest, TheLegacyStreamMayNotDependOnACapture) {
   const CuDevicePtr data = allocate(64);
   begin(blocking, kCuCaptureRelaxed);
   auto found = kCuCaptureNone;
-  EXPECT_EQ(cuda.cuStreamIsCapturing(nullptr, &found), kCuStreamCaptureImplicit);
+  EXPECT_EQ(cuda_.cuStreamIsCapturing(nullptr, &found), kCuStreamCaptureImplicit);
   EXPECT_EQ(status(blocking), kCuCaptureActive) << "asking does no harm";
-  EXPECT_EQ(cuda.cuMemsetD8Async(data, 1, 64, nullptr), kCuStreamCaptureImplicit);
+  EXPECT_EQ(cuda_.cuMemsetD8Async(data, 1, 64, nullptr), kCuStreamCaptureImplicit);
   EXPECT_EQ(end(blocking), kCuStreamCaptureInvalidated);
-  EXPECT_EQ(cuda.cuStreamBeginCapture_v2(nullptr, kCuCaptureRelaxed), kCuStreamCaptureUnsupported);
+  EXPECT_EQ(cuda_.cuStreamBeginCapture_v2(nullptr, kCuCaptureRelaxed), kCuStreamCaptureUnsupported);
 }
 
 TEST_F(CudaDoubleCaptureTest, AStreamThatIsCapturedIsNotWaitedFor) {
@@ -158,13 +158,13 @@ TEST_F(CudaDoubleCaptureTest, AStreamThatIsCapturedIsNotWaitedFor) {
   const CuEvent inside = event();
   begin(on, kCuCaptureRelaxed);
   CuStreamCaptureMode relaxed = kCuCaptureRelaxed;
-  ASSERT_EQ(cuda.cuThreadExchangeStreamCaptureMode(&relaxed), kCuSuccess);
-  EXPECT_EQ(cuda.cuEventRecord(inside, on), kCuSuccess);
-  EXPECT_EQ(cuda.cuEventQuery(inside), kCuCapturedEvent);
-  EXPECT_EQ(cuda.cuEventSynchronize(inside), kCuCapturedEvent);
-  EXPECT_EQ(cuda.cuStreamSynchronize(on), kCuStreamCaptureUnsupported);
+  ASSERT_EQ(cuda_.cuThreadExchangeStreamCaptureMode(&relaxed), kCuSuccess);
+  EXPECT_EQ(cuda_.cuEventRecord(inside, on), kCuSuccess);
+  EXPECT_EQ(cuda_.cuEventQuery(inside), kCuCapturedEvent);
+  EXPECT_EQ(cuda_.cuEventSynchronize(inside), kCuCapturedEvent);
+  EXPECT_EQ(cuda_.cuStreamSynchronize(on), kCuStreamCaptureUnsupported);
   EXPECT_EQ(end(on), kCuStreamCaptureInvalidated);
-  ASSERT_EQ(cuda.cuThreadExchangeStreamCaptureMode(&relaxed), kCuSuccess);
+  ASSERT_EQ(cuda_.cuThreadExchangeStreamCaptureMode(&relaxed), kCuSuccess);
 }
 
 }  // namespace

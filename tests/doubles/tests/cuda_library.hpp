@@ -9,57 +9,18 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/driver_entries.hpp"
 #include "tests/doubles/cuda/abi.hpp"
 #include "tests/doubles/driver/control.h"
 
 namespace vmem {
 
-// What a CUDA program calls besides what vmem's backend does.
-#define VMEM_CUDA_TEST_ENTRIES(X)                                                             \
-  X(_, cuGetProcAddress, const char*, void**, int, std::uint64_t)                             \
-  X(_, cuDeviceGetPCIBusId, char*, int, CuDevice)                                             \
-  X(_, cuDeviceGetByPCIBusId, CuDevice*, const char*)                                         \
-  X(_, cuDeviceGetP2PAttribute, int*, int, CuDevice, CuDevice)                                \
-  X(_, cuDevicePrimaryCtxReset_v2, CuDevice)                                                  \
-  X(_, cuDevicePrimaryCtxGetState, CuDevice, unsigned*, int*)                                 \
-  X(_, cuCtxCreate_v2, CuContext*, unsigned, CuDevice)                                        \
-  X(_, cuCtxDestroy_v2, CuContext)                                                            \
-  X(_, cuCtxSetCurrent, CuContext)                                                            \
-  X(_, cuCtxGetDevice, CuDevice*)                                                             \
-  X(_, cuCtxSynchronize)                                                                      \
-  X(_, cuCtxDisablePeerAccess, CuContext)                                                     \
-  X(_, cuMemHostAlloc, void**, std::size_t, unsigned)                                         \
-  X(_, cuMemFreeHost, void*)                                                                  \
-  X(_, cuMemGetAccess, unsigned long long*, const CuMemLocation*, CuDevicePtr)                \
-  X(_, cuMemRetainAllocationHandle, CuMemHandle*, void*)                                      \
-  X(_, cuMemExportToShareableHandle, void*, CuMemHandle, CuMemHandleType, unsigned long long) \
-  X(_, cuMemImportFromShareableHandle, CuMemHandle*, void*, CuMemHandleType)                  \
-  X(_, cuIpcGetMemHandle, void*, CuDevicePtr)                                                 \
-  X(_, cuPointerGetAttribute, void*, CuPointerAttribute, CuDevicePtr)                         \
-  X(_, cuMemcpyHtoD_v2, CuDevicePtr, const void*, std::size_t)                                \
-  X(_, cuMemcpyDtoH_v2, void*, CuDevicePtr, std::size_t)                                      \
-  X(_, cuMemcpyDtoD_v2, CuDevicePtr, CuDevicePtr, std::size_t)                                \
-  X(_, cuMemcpyAsync, CuDevicePtr, CuDevicePtr, std::size_t, CuStream)                        \
-  X(_, cuMemcpyPeer, CuDevicePtr, CuContext, CuDevicePtr, CuContext, std::size_t)             \
-  X(_, cuMemsetD32Async, CuDevicePtr, unsigned, std::size_t, CuStream)                        \
-  X(_, cuMemsetD8Async_ptsz, CuDevicePtr, unsigned char, std::size_t, CuStream)               \
-  X(_, cuLaunchHostFunc, CuStream, CuHostCallback, void*)                                     \
-  X(_, cuStreamSynchronize, CuStream)                                                         \
-  X(_, cuEventSynchronize, CuEvent)                                                           \
-  X(_, cuEventElapsedTime, float*, CuEvent, CuEvent)                                          \
-  X(_, cuStreamBeginCapture_v2, CuStream, CuStreamCaptureMode)                                \
-  X(_, cuStreamEndCapture, CuStream, CuGraph*)                                                \
-  X(_, cuGraphInstantiateWithFlags, CuGraphExec*, CuGraph, unsigned long long)                \
-  X(_, cuGraphLaunch, CuGraphExec, CuStream)                                                  \
-  X(_, cuGraphDestroy, CuGraph)                                                               \
-  X(_, cuGraphExecDestroy, CuGraphExec)
-
 struct CudaLibrary {
-#define VMEM_CUDA_TEST_MEMBER(group, symbol, ...) CuResult (*symbol)(__VA_ARGS__) = nullptr;
-  VMEM_CUDA_ENTRIES(VMEM_CUDA_TEST_MEMBER)
-  VMEM_CUDA_TEST_ENTRIES(VMEM_CUDA_TEST_MEMBER)
-#undef VMEM_CUDA_TEST_MEMBER
+#define VMEM_ENTRY(name, symbol, version, ...) CuResult (*symbol)(__VA_ARGS__) = nullptr;
+#define VMEM_THREAD_ENTRY(name, symbol, version, ...) CuResult (*symbol)(__VA_ARGS__) = nullptr;
+#define VMEM_ALIAS(name, symbol, version)
+#include "tests/doubles/cuda/entries.inc"
+#undef VMEM_ENTRY
+#undef VMEM_THREAD_ENTRY
   decltype(&vmem_double_reset) reset = nullptr;
   decltype(&vmem_double_set) set = nullptr;
   decltype(&vmem_double_inject) inject = nullptr;
@@ -84,10 +45,12 @@ struct CudaLibrary {
     const auto take = [&](const char* symbol, auto& member) {
       member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(::dlsym(handle, symbol));
     };
-#define VMEM_CUDA_TEST_TAKE(group, symbol, ...) take(#symbol, symbol);
-    VMEM_CUDA_ENTRIES(VMEM_CUDA_TEST_TAKE)
-    VMEM_CUDA_TEST_ENTRIES(VMEM_CUDA_TEST_TAKE)
-#undef VMEM_CUDA_TEST_TAKE
+#define VMEM_ENTRY(name, symbol, version, ...) take(#symbol, symbol);
+#define VMEM_THREAD_ENTRY(name, symbol, version, ...) take(#symbol, symbol);
+#include "tests/doubles/cuda/entries.inc"
+#undef VMEM_ENTRY
+#undef VMEM_THREAD_ENTRY
+#undef VMEM_ALIAS
     take("vmem_double_reset", reset);
     take("vmem_double_set", set);
     take("vmem_double_inject", inject);
@@ -107,43 +70,43 @@ struct CudaLibrary {
 class CudaDoubleTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    cuda.reset();
+    cuda_.reset();
     settings();
-    ASSERT_EQ(cuda.cuInit(0), kCuSuccess);
+    ASSERT_EQ(cuda_.cuInit(0), kCuSuccess);
     int count = 0;
-    ASSERT_EQ(cuda.cuDeviceGetCount(&count), kCuSuccess);
+    ASSERT_EQ(cuda_.cuDeviceGetCount(&count), kCuSuccess);
     for (int device = 0; device < count; ++device) {
       CuContext context = nullptr;
-      ASSERT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, device), kCuSuccess);
-      contexts.push_back(context);
+      ASSERT_EQ(cuda_.cuDevicePrimaryCtxRetain(&context, device), kCuSuccess);
+      contexts_.push_back(context);
     }
-    ASSERT_EQ(cuda.cuCtxSetCurrent(contexts[0]), kCuSuccess);
+    ASSERT_EQ(cuda_.cuCtxSetCurrent(contexts_[0]), kCuSuccess);
   }
-  void TearDown() override { cuda.reset(); }
+  void TearDown() override { cuda_.reset(); }
   // What is set before the driver starts.
   virtual void settings() {}
 
   CuDevicePtr allocate(std::size_t bytes) {
     CuDevicePtr address = 0;
-    EXPECT_EQ(cuda.cuMemAlloc_v2(&address, bytes), kCuSuccess);
+    EXPECT_EQ(cuda_.cuMemAlloc_v2(&address, bytes), kCuSuccess);
     return address;
   }
   void upload(CuDevicePtr to, const std::vector<std::uint8_t>& bytes) {
-    EXPECT_EQ(cuda.cuMemcpyHtoD_v2(to, bytes.data(), bytes.size()), kCuSuccess);
+    EXPECT_EQ(cuda_.cuMemcpyHtoD_v2(to, bytes.data(), bytes.size()), kCuSuccess);
   }
   std::vector<std::uint8_t> download(CuDevicePtr from, std::size_t bytes) {
     std::vector<std::uint8_t> content(bytes);
-    EXPECT_EQ(cuda.cuMemcpyDtoH_v2(content.data(), from, bytes), kCuSuccess);
+    EXPECT_EQ(cuda_.cuMemcpyDtoH_v2(content.data(), from, bytes), kCuSuccess);
     return content;
   }
   CuStream stream(unsigned flags = kCuStreamNonBlocking) {
     CuStream made = nullptr;
-    EXPECT_EQ(cuda.cuStreamCreate(&made, flags), kCuSuccess);
+    EXPECT_EQ(cuda_.cuStreamCreate(&made, flags), kCuSuccess);
     return made;
   }
   CuEvent event(unsigned flags = kCuEventDisableTiming) {
     CuEvent made = nullptr;
-    EXPECT_EQ(cuda.cuEventCreate(&made, flags), kCuSuccess);
+    EXPECT_EQ(cuda_.cuEventCreate(&made, flags), kCuSuccess);
     return made;
   }
   // A kernel of the double by its name, from a module whose image is `image`.
@@ -151,15 +114,15 @@ class CudaDoubleTest : public ::testing::Test {
                                             "\x7f"
                                             "ELF") {
     CuModule module = nullptr;
-    EXPECT_EQ(cuda.cuModuleLoadData(&module, image), kCuSuccess);
+    EXPECT_EQ(cuda_.cuModuleLoadData(&module, image), kCuSuccess);
     CuFunction found = nullptr;
-    EXPECT_EQ(cuda.cuModuleGetFunction(&found, module, name), kCuSuccess);
+    EXPECT_EQ(cuda_.cuModuleGetFunction(&found, module, name), kCuSuccess);
     return found;
   }
   template <typename... T>
   CuResult launch(CuFunction kernel, CuStream on, T... values) {
     void* parameters[] = {&values..., nullptr};
-    return cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, on, parameters, nullptr);
+    return cuda_.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, on, parameters, nullptr);
   }
 
   // A chunk of `location`, with its handle.
@@ -168,13 +131,13 @@ class CudaDoubleTest : public ::testing::Test {
     properties.type = kCuAllocationPinned;
     properties.location = {static_cast<CuMemLocationType>(location_type), id};
     CuMemHandle handle = 0;
-    EXPECT_EQ(cuda.cuMemCreate(&handle, bytes, &properties, 0), kCuSuccess);
+    EXPECT_EQ(cuda_.cuMemCreate(&handle, bytes, &properties, 0), kCuSuccess);
     return handle;
   }
   CuResult grant(CuDevicePtr address, std::size_t bytes, int location_type, int id, int flags = 3) {
     const CuMemAccessDesc access{{static_cast<CuMemLocationType>(location_type), id},
                                  static_cast<CuMemAccessFlags>(flags)};
-    return cuda.cuMemSetAccess(address, bytes, &access, 1);
+    return cuda_.cuMemSetAccess(address, bytes, &access, 1);
   }
 
   static std::vector<std::uint8_t> pattern(std::size_t bytes, unsigned seed) {
@@ -183,8 +146,8 @@ class CudaDoubleTest : public ::testing::Test {
     return content;
   }
 
-  CudaLibrary cuda;
-  std::vector<CuContext> contexts;
+  CudaLibrary cuda_;
+  std::vector<CuContext> contexts_;
 };
 
 }  // namespace vmem

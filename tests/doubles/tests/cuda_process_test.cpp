@@ -14,26 +14,26 @@ namespace {
 // The driver is not started by these tests' fixture.
 class CudaDoubleProcessTest : public ::testing::Test {
  protected:
-  void SetUp() override { cuda.reset(); }
+  void SetUp() override { cuda_.reset(); }
   void TearDown() override {
     ::unsetenv("CUDA_VISIBLE_DEVICES");
-    cuda.reset();
+    cuda_.reset();
   }
   int visible_devices(const char* variable) {
-    cuda.reset();
-    EXPECT_EQ(cuda.set("devices", "4"), 0);
+    cuda_.reset();
+    EXPECT_EQ(cuda_.set("devices", "4"), 0);
     ::setenv("CUDA_VISIBLE_DEVICES", variable, 1);
-    const CuResult result = cuda.cuInit(0);
+    const CuResult result = cuda_.cuInit(0);
     int count = 0;
     if (result == kCuSuccess) {
-      EXPECT_EQ(cuda.cuDeviceGetCount(&count), kCuSuccess);
+      EXPECT_EQ(cuda_.cuDeviceGetCount(&count), kCuSuccess);
     }
     EXPECT_EQ(result, count == 0 ? kCuNoDevice : kCuSuccess);
     return count;
   }
   std::string uuid_of(CuDevice device) {
     CuUuid uuid{};
-    EXPECT_EQ(cuda.cuDeviceGetUuid_v2(&uuid, device), kCuSuccess);
+    EXPECT_EQ(cuda_.cuDeviceGetUuid_v2(&uuid, device), kCuSuccess);
     return std::string(uuid.bytes, sizeof uuid.bytes);
   }
   // Runs in a child; its answer is the exit status.
@@ -46,40 +46,40 @@ class CudaDoubleProcessTest : public ::testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
-  CudaLibrary cuda;
+  CudaLibrary cuda_;
 };
 
 TEST_F(CudaDoubleProcessTest, NothingWorksBeforeItIsInitialised) {
   int count = 0;
-  EXPECT_EQ(cuda.cuDeviceGetCount(&count), kCuNotInitialized);
+  EXPECT_EQ(cuda_.cuDeviceGetCount(&count), kCuNotInitialized);
   int version = 0;
-  EXPECT_EQ(cuda.cuDriverGetVersion(&version), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDriverGetVersion(&version), kCuSuccess);
   EXPECT_EQ(version, 13000);
-  EXPECT_EQ(cuda.cuInit(1), kCuInvalidValue);
-  EXPECT_EQ(cuda.cuInit(0), kCuSuccess);
-  EXPECT_EQ(cuda.cuDeviceGetCount(&count), kCuSuccess);
+  EXPECT_EQ(cuda_.cuInit(1), kCuInvalidValue);
+  EXPECT_EQ(cuda_.cuInit(0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDeviceGetCount(&count), kCuSuccess);
   EXPECT_EQ(count, 2);
   std::size_t free = 0, total = 0;
-  EXPECT_EQ(cuda.cuMemGetInfo_v2(&free, &total), kCuInvalidContext);
+  EXPECT_EQ(cuda_.cuMemGetInfo_v2(&free, &total), kCuInvalidContext);
 }
 
 TEST_F(CudaDoubleProcessTest, IsWhatItIsSetToBe) {
   const char* name = nullptr;
   int version = 0, count = 0;
-  ASSERT_EQ(cuda.set("personality", "stub"), 0);
-  EXPECT_EQ(cuda.cuInit(0), kCuStubLibrary);
-  EXPECT_EQ(cuda.cuDriverGetVersion(&version), kCuStubLibrary);
-  EXPECT_EQ(cuda.cuDeviceGetCount(&count), kCuStubLibrary);
-  EXPECT_EQ(cuda.cuGetErrorName(kCuStubLibrary, &name), kCuStubLibrary);
-  ASSERT_EQ(cuda.set("personality", "no_device"), 0);
-  EXPECT_EQ(cuda.cuInit(0), kCuNoDevice);
-  ASSERT_EQ(cuda.set("personality", "broken_init"), 0);
-  EXPECT_EQ(cuda.cuInit(0), kCuUnknown);
-  ASSERT_EQ(cuda.set("version", "11040"), 0);
-  EXPECT_EQ(cuda.cuDriverGetVersion(&version), kCuSuccess);
+  ASSERT_EQ(cuda_.set("personality", "stub"), 0);
+  EXPECT_EQ(cuda_.cuInit(0), kCuStubLibrary);
+  EXPECT_EQ(cuda_.cuDriverGetVersion(&version), kCuStubLibrary);
+  EXPECT_EQ(cuda_.cuDeviceGetCount(&count), kCuStubLibrary);
+  EXPECT_EQ(cuda_.cuGetErrorName(kCuStubLibrary, &name), kCuStubLibrary);
+  ASSERT_EQ(cuda_.set("personality", "no_device"), 0);
+  EXPECT_EQ(cuda_.cuInit(0), kCuNoDevice);
+  ASSERT_EQ(cuda_.set("personality", "broken_init"), 0);
+  EXPECT_EQ(cuda_.cuInit(0), kCuUnknown);
+  ASSERT_EQ(cuda_.set("version", "11040"), 0);
+  EXPECT_EQ(cuda_.cuDriverGetVersion(&version), kCuSuccess);
   EXPECT_EQ(version, 11040);
-  EXPECT_EQ(cuda.set("version", "new"), -1);
-  EXPECT_EQ(cuda.set("colour", "red"), -1);
+  EXPECT_EQ(cuda_.set("version", "new"), -1);
+  EXPECT_EQ(cuda_.set("colour", "red"), -1);
 }
 
 struct Exported {
@@ -129,12 +129,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(CudaDoubleProcessTest, LooksEntriesUpByNameVersionAndStream) {
   void* address = nullptr;
-  const auto get = reinterpret_cast<CuResult (*)(const char*, void**, int, std::uint64_t, int*)>(
-      ::dlsym(cuda.handle, "cuGetProcAddress_v2"));
+  const auto get = cuda_.cuGetProcAddress_v2;
   ASSERT_NE(get, nullptr);
   int status = -1;
   EXPECT_EQ(get("cuMemAlloc", &address, 12000, 0, &status), kCuSuccess);
-  EXPECT_EQ(address, ::dlsym(cuda.handle, "cuMemAlloc_v2"));
+  EXPECT_EQ(address, ::dlsym(cuda_.handle, "cuMemAlloc_v2"));
   EXPECT_EQ(status, 0);
   EXPECT_EQ(get("cuMemAlloc_v2", &address, 12000, 0, &status), kCuNotFound) << "names have no suffix here";
   EXPECT_EQ(address, nullptr);
@@ -143,12 +142,12 @@ TEST_F(CudaDoubleProcessTest, LooksEntriesUpByNameVersionAndStream) {
   EXPECT_EQ(status, 2) << "the caller is too old for it";
   EXPECT_EQ(get("", &address, 12000, 0, nullptr), kCuNotFound);
   EXPECT_EQ(get("cuMemcpyHtoDAsync", &address, 12000, 2, nullptr), kCuSuccess);
-  EXPECT_EQ(address, ::dlsym(cuda.handle, "cuMemcpyHtoDAsync_v2_ptsz"));
+  EXPECT_EQ(address, ::dlsym(cuda_.handle, "cuMemcpyHtoDAsync_v2_ptsz"));
   EXPECT_EQ(get("cuMemAlloc", &address, 12000, 2, nullptr), kCuSuccess);
   EXPECT_EQ(get("cuGetProcAddress", &address, 11030, 0, nullptr), kCuSuccess);
-  EXPECT_EQ(address, ::dlsym(cuda.handle, "cuGetProcAddress"));
+  EXPECT_EQ(address, ::dlsym(cuda_.handle, "cuGetProcAddress"));
   EXPECT_EQ(get("cuGetProcAddress", &address, 13000, 0, nullptr), kCuSuccess);
-  EXPECT_EQ(address, ::dlsym(cuda.handle, "cuGetProcAddress_v2"));
+  EXPECT_EQ(address, ::dlsym(cuda_.handle, "cuGetProcAddress_v2"));
 }
 
 TEST_F(CudaDoubleProcessTest, ReadsVisibleDevicesAsTheDriverDoes) {
@@ -173,20 +172,21 @@ TEST_F(CudaDoubleProcessTest, ReadsVisibleDevicesAsTheDriverDoes) {
 }
 
 TEST_F(CudaDoubleProcessTest, AChildOfAForkHasNoDriver) {
-  ASSERT_EQ(cuda.cuInit(0), kCuSuccess);
+  ASSERT_EQ(cuda_.cuInit(0), kCuSuccess);
   EXPECT_EQ(in_child([&] {
               int count = 0;
-              return cuda.cuDeviceGetCount(&count) == kCuNotInitialized && cuda.cuInit(0) == kCuNotInitialized ? 0 : 1;
+              return cuda_.cuDeviceGetCount(&count) == kCuNotInitialized && cuda_.cuInit(0) == kCuNotInitialized ? 0
+                                                                                                                 : 1;
             }),
             0);
   int count = 0;
-  EXPECT_EQ(cuda.cuDeviceGetCount(&count), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDeviceGetCount(&count), kCuSuccess);
 }
 
 TEST_F(CudaDoubleProcessTest, AnExclusiveDeviceServesOneProcess) {
   const auto folder = std::filesystem::temp_directory_path() / ("vmem-double-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
-  ASSERT_EQ(cuda.set("exclusive", folder.c_str()), 0);
+  ASSERT_EQ(cuda_.set("exclusive", folder.c_str()), 0);
   // A child that starts the driver itself, and holds device 0 until the pipe is closed.
   int held[2], done[2];
   ASSERT_EQ(::pipe(held), 0);
@@ -195,7 +195,7 @@ TEST_F(CudaDoubleProcessTest, AnExclusiveDeviceServesOneProcess) {
   if (child == 0) {
     ::close(done[1]);
     CuContext context = nullptr;
-    const bool ok = cuda.cuInit(0) == kCuSuccess && cuda.cuDevicePrimaryCtxRetain(&context, 0) == kCuSuccess;
+    const bool ok = cuda_.cuInit(0) == kCuSuccess && cuda_.cuDevicePrimaryCtxRetain(&context, 0) == kCuSuccess;
     char byte = ok ? 1 : 0;
     if (::write(held[1], &byte, 1) != 1) ::_exit(1);
     static_cast<void>(::read(done[0], &byte, 1) == 0);
@@ -205,13 +205,13 @@ TEST_F(CudaDoubleProcessTest, AnExclusiveDeviceServesOneProcess) {
   char byte = 0;
   ASSERT_EQ(::read(held[0], &byte, 1), 1);
   EXPECT_EQ(byte, 1);
-  ASSERT_EQ(cuda.cuInit(0), kCuSuccess);
+  ASSERT_EQ(cuda_.cuInit(0), kCuSuccess);
   CuContext context = nullptr;
-  EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), kCuDeviceUnavailable);
-  EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 1), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDevicePrimaryCtxRetain(&context, 0), kCuDeviceUnavailable);
+  EXPECT_EQ(cuda_.cuDevicePrimaryCtxRetain(&context, 1), kCuSuccess);
   ::close(done[1]);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDevicePrimaryCtxRetain(&context, 0), kCuSuccess);
   ::close(held[0]);
   ::close(held[1]);
   std::filesystem::remove_all(folder);
@@ -231,17 +231,17 @@ LateCaller g_late_caller;
 class CudaDoubleExitTest : public CudaDoubleProcessTest {
  protected:
   void exit_with(const char* late_calls, CuResult expected) {
-    ASSERT_EQ(cuda.set("late_calls", late_calls), 0);
-    cuda.cuInit(0);
+    ASSERT_EQ(cuda_.set("late_calls", late_calls), 0);
+    cuda_.cuInit(0);
     CuContext context = nullptr;
-    cuda.cuDevicePrimaryCtxRetain(&context, 0);
-    cuda.cuCtxSetCurrent(context);
+    cuda_.cuDevicePrimaryCtxRetain(&context, 0);
+    cuda_.cuCtxSetCurrent(context);
     // Work that never ends does not keep the process.
     CuDevicePtr data = 0;
-    cuda.cuMemAlloc_v2(&data, 64);
-    cuda.inject("cuMemsetD8Async", VMEM_DOUBLE_HANG, 0, 1, 0);
-    cuda.cuMemsetD8Async(data, 0, 64, nullptr);
-    g_late_caller.call = cuda.cuDeviceGetCount;
+    cuda_.cuMemAlloc_v2(&data, 64);
+    cuda_.inject("cuMemsetD8Async", VMEM_DOUBLE_HANG, 0, 1, 0);
+    cuda_.cuMemsetD8Async(data, 0, 64, nullptr);
+    g_late_caller.call = cuda_.cuDeviceGetCount;
     g_late_caller.expected = expected;
     std::exit(0);
   }
@@ -255,41 +255,41 @@ TEST_F(CudaDoubleExitTest, LateCallsAreRefusedAllowedOrFatal) {
 }
 
 TEST_F(CudaDoubleProcessTest, ContextsAreCountedStackedAndEnd) {
-  ASSERT_EQ(cuda.cuInit(0), kCuSuccess);
+  ASSERT_EQ(cuda_.cuInit(0), kCuSuccess);
   CuContext primary = nullptr, again = nullptr, made = nullptr, current = nullptr;
   unsigned flags = 0;
   int active = -1;
-  EXPECT_EQ(cuda.cuDevicePrimaryCtxGetState(0, &flags, &active), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDevicePrimaryCtxGetState(0, &flags, &active), kCuSuccess);
   EXPECT_EQ(active, 0);
-  ASSERT_EQ(cuda.cuDevicePrimaryCtxRetain(&primary, 0), kCuSuccess);
-  ASSERT_EQ(cuda.cuDevicePrimaryCtxRetain(&again, 0), kCuSuccess);
+  ASSERT_EQ(cuda_.cuDevicePrimaryCtxRetain(&primary, 0), kCuSuccess);
+  ASSERT_EQ(cuda_.cuDevicePrimaryCtxRetain(&again, 0), kCuSuccess);
   EXPECT_EQ(primary, again);
-  ASSERT_EQ(cuda.cuCtxCreate_v2(&made, 0, 1), kCuSuccess);
-  EXPECT_EQ(cuda.cuCtxGetCurrent(&current), kCuSuccess);
+  ASSERT_EQ(cuda_.cuCtxCreate_v2(&made, 0, 1), kCuSuccess);
+  EXPECT_EQ(cuda_.cuCtxGetCurrent(&current), kCuSuccess);
   EXPECT_EQ(current, made);
-  EXPECT_EQ(cuda.cuCtxPushCurrent_v2(primary), kCuSuccess);
+  EXPECT_EQ(cuda_.cuCtxPushCurrent_v2(primary), kCuSuccess);
   CuDevice device = -1;
-  EXPECT_EQ(cuda.cuCtxGetDevice(&device), kCuSuccess);
+  EXPECT_EQ(cuda_.cuCtxGetDevice(&device), kCuSuccess);
   EXPECT_EQ(device, 0);
   std::thread([&] {
     CuContext none = primary;
-    EXPECT_EQ(cuda.cuCtxGetCurrent(&none), kCuSuccess);
+    EXPECT_EQ(cuda_.cuCtxGetCurrent(&none), kCuSuccess);
     EXPECT_EQ(none, nullptr) << "every thread has its own";
-    EXPECT_EQ(cuda.cuCtxPopCurrent_v2(&none), kCuInvalidContext);
+    EXPECT_EQ(cuda_.cuCtxPopCurrent_v2(&none), kCuInvalidContext);
   }).join();
-  EXPECT_EQ(cuda.cuCtxPopCurrent_v2(&current), kCuSuccess);
+  EXPECT_EQ(cuda_.cuCtxPopCurrent_v2(&current), kCuSuccess);
   EXPECT_EQ(current, primary);
   CuDevicePtr data = 0;
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&data, 4096), kCuSuccess);
-  EXPECT_EQ(cuda.cuCtxDestroy_v2(made), kCuSuccess);
-  EXPECT_EQ(cuda.count("allocations"), 0U) << "its memory goes with it";
-  EXPECT_EQ(cuda.cuCtxPushCurrent_v2(made), kCuContextIsDestroyed);
-  EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease_v2(0), kCuSuccess);
-  EXPECT_EQ(cuda.cuCtxPushCurrent_v2(primary), kCuSuccess);
-  EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease_v2(0), kCuSuccess);
-  EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease_v2(0), kCuInvalidContext);
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&data, 4096), kCuContextIsDestroyed);
-  EXPECT_EQ(cuda.count("contexts"), 0U);
+  EXPECT_EQ(cuda_.cuMemAlloc_v2(&data, 4096), kCuSuccess);
+  EXPECT_EQ(cuda_.cuCtxDestroy_v2(made), kCuSuccess);
+  EXPECT_EQ(cuda_.count("allocations"), 0U) << "its memory goes with it";
+  EXPECT_EQ(cuda_.cuCtxPushCurrent_v2(made), kCuContextIsDestroyed);
+  EXPECT_EQ(cuda_.cuDevicePrimaryCtxRelease_v2(0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuCtxPushCurrent_v2(primary), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDevicePrimaryCtxRelease_v2(0), kCuSuccess);
+  EXPECT_EQ(cuda_.cuDevicePrimaryCtxRelease_v2(0), kCuInvalidContext);
+  EXPECT_EQ(cuda_.cuMemAlloc_v2(&data, 4096), kCuContextIsDestroyed);
+  EXPECT_EQ(cuda_.count("contexts"), 0U);
 }
 
 }  // namespace
