@@ -81,7 +81,8 @@ class VMEM_API Device {
   virtual Result<Stream> create_stream() = 0;
   /// Waits for the stream's work, then ends it. kInvalidValue for a stream that is not this device's.
   virtual Status destroy_stream(Stream stream) = 0;
-  /// Success if the stream is one of this device's (made here or by the application through the same driver).
+  /// Success if the stream is one of this device's (made here or by the application through the same driver); else
+  /// kInvalidValue. REQUIRES: not another driver's stream, which a driver may take for a pointer of its own.
   virtual Status check_stream(Stream stream) = 0;
   /// An event that is done when all work enqueued on the stream so far is.
   virtual Result<Event> record(Stream stream) = 0;

@@ -170,6 +170,19 @@ std::optional<AddressEntry> AddressTable::find_containing(PoolAddress address) c
   return entry;
 }
 
+std::uint64_t AddressTable::value_containing(PoolAddress address) const noexcept {
+  const PoolAddress offset = address - base_;
+  if (offset >= span_) return 0;
+  const Record* const record = record_at(static_cast<std::size_t>(offset));
+  if (record == nullptr) return 0;
+  const std::uint32_t before = record->sequence.load(std::memory_order_acquire);
+  const PoolAddress begin = record->address.load(std::memory_order_acquire);
+  const std::size_t bytes = record->bytes.load(std::memory_order_acquire);
+  const std::uint64_t value = record->value.load(std::memory_order_acquire);
+  const bool changed = record->sequence.load(std::memory_order_relaxed) != before || before % 2 != 0;
+  return changed || address - begin >= bytes ? 0 : value;
+}
+
 std::optional<AddressEntry> AddressTable::find(PoolAddress address) const noexcept {
   const std::optional<AddressEntry> entry = find_containing(address);
   if (!entry || entry->address != address) return std::nullopt;

@@ -56,6 +56,8 @@ class AddressTable {
   std::optional<AddressEntry> find(PoolAddress address) const noexcept;
   // The range that holds `address`.
   std::optional<AddressEntry> find_containing(PoolAddress address) const noexcept;
+  // Its value alone; 0 where there is none.
+  std::uint64_t value_containing(PoolAddress address) const noexcept;
 
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   // Bytes of this table's own memory.

@@ -41,8 +41,7 @@ BufferTable::~BufferTable() {
 }
 
 BufferRecord* BufferTable::find(PoolAddress address) const noexcept {
-  const auto entry = table_.find_containing(address);
-  return entry ? to_record(entry->value) : nullptr;
+  return to_record(table_.value_containing(address));
 }
 
 Result<PoolAddress> BufferTable::allocate(std::size_t bytes, bool zeroed, std::optional<DeviceIndex> preferred) {

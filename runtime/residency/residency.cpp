@@ -113,7 +113,11 @@ Result<Residency::Hold> Residency::hold_piece(Claim& claim, Piece& piece, Patien
     block.settle(piece.pages);
     if (block.has_pending_commit(piece.pages)) return Hold::kWouldWait;
   }
-  block.holds.push_back({&claim, piece.pages, claim.device, piece.writes});
+  vmem::Hold& hold = block.holds.append();
+  hold.owner = &claim;
+  hold.pages = piece.pages;
+  hold.device = claim.device;
+  hold.writes = piece.writes;
   piece.held = true;
   while (block.has_pending_commit(piece.pages) && !block.settle(piece.pages)) {
     const auto arrival = block.next_arrival(piece.pages);

@@ -19,9 +19,11 @@ class InlineVector {
   InlineVector(const InlineVector&) = delete;
   InlineVector& operator=(const InlineVector&) = delete;
 
-  void push_back(const T& value) {
+  void push_back(const T& value) { append() = value; }
+  // One more, to be written: its members have no value yet.
+  T& append() {
     if (size_ == capacity_) grow();
-    data_[size_++] = value;
+    return data_[size_++];
   }
   // Order is not kept. REQUIRES: index < size().
   void erase_unordered(std::size_t index) noexcept {
