@@ -1,7 +1,7 @@
 /// What a user allocates: a size and a pool address. Its bytes live wherever they are used.
 ///
-/// Thread contract: const members from any thread. A buffer must be destroyed before its pool, and not while it is
-/// acquired.
+/// Thread contract: const members from any thread. A buffer must not be destroyed while it is acquired: it is not freed
+/// then, and goes with its pool. One that outlives its pool has nothing left to free.
 #pragma once
 
 #include <vmem/export.h>
@@ -10,6 +10,8 @@
 #include <vmem/types.hpp>
 
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 namespace vmem {
 
@@ -19,7 +21,8 @@ class Pool;
 class VMEM_API Buffer {
  public:
   Buffer() noexcept = default;
-  Buffer(Pool* pool, PoolAddress address, std::size_t bytes) noexcept : pool_(pool), address_(address), bytes_(bytes) {}
+  Buffer(std::weak_ptr<Pool*> pool, PoolAddress address, std::size_t bytes) noexcept
+      : pool_(std::move(pool)), address_(address), bytes_(bytes) {}
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -40,7 +43,7 @@ class VMEM_API Buffer {
   PoolAddress release() noexcept;
 
  private:
-  Pool* pool_ = nullptr;
+  std::weak_ptr<Pool*> pool_;  // empty once the pool is gone
   PoolAddress address_ = 0;
   std::size_t bytes_ = 0;
 };

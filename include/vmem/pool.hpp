@@ -3,8 +3,7 @@
 /// Buffers here are coherent: a block may have copies on several devices, readers share pages (4 KiB), a writer has its
 /// pages alone, and programs say where they use bytes by `acquire`.
 ///
-/// Thread contract: every member may be called from any thread at any time. A pool must outlive its buffers and
-/// acquires.
+/// Thread contract: every member may be called from any thread at any time, but for the destructor.
 #pragma once
 
 #include <vmem/export.h>
@@ -76,9 +75,12 @@ class VMEM_API Pool {
  public:
   class Impl;
 
-  explicit Pool(std::unique_ptr<Impl> impl) noexcept;
+  explicit Pool(std::unique_ptr<Impl> impl);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
+  /// Cancels prefetches and frees all buffers, pinned ones too. Release what is acquired before: where something still
+  /// is, nothing is freed, so that work on it meets no other bytes; its memory stays taken until the process ends, and
+  /// the log says so. Its release is kInvalidValue then.
   ~Pool();
 
   /// A buffer of `bytes` > 0. Memory is taken when it is first used, so more may be allocated than there is.
@@ -127,6 +129,7 @@ class VMEM_API Pool {
  private:
   friend class Runtime;
   std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Pool*> self_;  // shared: buffers look weakly whether their pool is still there
 };
 
 }  // namespace vmem

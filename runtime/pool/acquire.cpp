@@ -9,6 +9,35 @@
 #include "runtime/support/format.hpp"
 
 namespace vmem {
+namespace {
+
+Status no_buffer(PoolAddress address) {
+  return {StatusCode::kInvalidValue,
+          format("{:#x} lies in no buffer of this pool: freed, or never allocated", address)};
+}
+
+// Buffers that a claim waits for: they are not freed meanwhile.
+class Awaited {
+ public:
+  Awaited() = default;
+  Awaited(const Awaited&) = delete;
+  Awaited& operator=(const Awaited&) = delete;
+  ~Awaited() { clear(); }
+  // REQUIRES: in the read section that the record was found in.
+  void add(BufferRecord& record) {
+    records_.push_back(&record);
+    record.num_claims.fetch_add(1);
+  }
+  void clear() noexcept {
+    for (BufferRecord* record : records_) record->num_claims.fetch_sub(1);
+    records_.clear();
+  }
+
+ private:
+  std::vector<BufferRecord*> records_;
+};
+
+}  // namespace
 
 Status Pool::Impl::add_range(const AcquireRange& range, const AcquireRange* before, Claim& claim) {
   if (range.bytes == 0) return {StatusCode::kInvalidValue, "a range of 0 bytes: expected at least one"};
@@ -17,10 +46,7 @@ Status Pool::Impl::add_range(const AcquireRange& range, const AcquireRange* befo
             format("access {} is none of read, write, write-discard", static_cast<int>(range.access))};
   }
   BufferRecord* record = buffers_->find(range.address);
-  if (record == nullptr) {
-    return {StatusCode::kInvalidValue,
-            format("{:#x} lies in no buffer of this pool: freed, or never allocated", range.address)};
-  }
+  if (record == nullptr) return no_buffer(range.address);
   const std::size_t offset = range.address - record->address;
   if (range.bytes > record->bytes - offset) {
     return {StatusCode::kInvalidValue,
@@ -39,6 +65,8 @@ Status Pool::Impl::add_range(const AcquireRange& range, const AcquireRange* befo
 }
 
 Status Pool::Impl::make_claim(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order) {
+  claim.ranges.clear();
+  claim.pieces.clear();
   if (ranges.size() == 1) return add_range(ranges[0], nullptr, claim);
   order.resize(ranges.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -55,31 +83,20 @@ Status Pool::Impl::make_claim(std::span<const AcquireRange> ranges, Claim& claim
 
 Status Pool::Impl::hold(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order,
                         Patience& patience) {
-  {
-    const ReadSections::Reader reader(buffers_->sections());
+  Awaited awaited;
+  bool held = false;
+  const Status found = look_up([&]() -> Status {
+    awaited.clear();
     VMEM_RETURN_IF_ERROR(make_claim(ranges, claim, order));
-    VMEM_ASSIGN_OR_RETURN(const bool held, residency_->try_hold(claim));
-    if (held) return {};
-    for (ClaimRange& range : claim.ranges) range.region->num_claims.fetch_add(1);
-  }
-  Status status = residency_->hold(claim, patience);
-  for (ClaimRange& range : claim.ranges) range.region->num_claims.fetch_sub(1);
-  if (!status) return status;
-  status = still_there(ranges);
-  if (!status) residency_->drop(claim);
-  return status;
-}
-
-// While it waited, a packed buffer may have been freed and its pages given to another.
-Status Pool::Impl::still_there(std::span<const AcquireRange> ranges) {
-  const ReadSections::Reader reader(buffers_->sections());
-  for (const AcquireRange& range : ranges) {
-    const BufferRecord* record = buffers_->find(range.address);
-    if (record == nullptr || range.address + range.bytes > record->address + record->bytes) {
-      return {StatusCode::kInvalidValue, "the buffer was freed while the acquire waited"};
+    VMEM_ASSIGN_OR_RETURN(held, residency_->try_hold(claim));
+    for (std::size_t i = 0; i < ranges.size() && !held; ++i) {
+      BufferRecord* record = buffers_->find(ranges[i].address);
+      if (record == nullptr) return no_buffer(ranges[i].address);  // a free has begun meanwhile
+      awaited.add(*record);
     }
-  }
-  return {};
+    return {};
+  });
+  return !found || held ? found : residency_->hold(claim, patience);
 }
 
 Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const AcquireOptions& options) {
@@ -144,9 +161,17 @@ Status Pool::Impl::fetch(Claim& claim, Patience& patience) {
     }
     // The bytes are free, but not in one piece.
     const bool in_pieces = runner.frames_failed() && !residency_->memory(claim.device).store->uses_windows();
-    if (!in_pieces || evict_all) return status;
+    if (!in_pieces) return status;
+    if (evict_all) VMEM_RETURN_IF_ERROR(wait_for_one_piece(claim, patience, status));
     evict_all = true;
   }
+}
+
+// Where all that may leave has left, others hold what lies between the pieces.
+Status Pool::Impl::wait_for_one_piece(Claim& claim, Patience& patience, const Status& reason) {
+  const StatusCode code = reason.code();
+  if (code != StatusCode::kOutOfDeviceMemory && code != StatusCode::kOutOfHostMemory) return reason;
+  return residency_->wait_for_gaps_to_close(claim, patience, reason);
 }
 
 // Asks every device whether it still works. True if one has newly failed.
@@ -211,6 +236,7 @@ Status Pool::Impl::record_use(const Claim& claim, std::optional<Event>& use) {
 Status Pool::Impl::release(Acquired::Grant& grant) {
   Claim& claim = grant.claim;
   VMEM_RETURN_IF_ERROR(check_fork());
+  if (abandoned_.load(std::memory_order_relaxed)) return {StatusCode::kInvalidValue, "its pool is gone"};
   std::optional<Event> use;
   Status recorded;
   if (claim.stream.has_value()) recorded = record_use(claim, use);

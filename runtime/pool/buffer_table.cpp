@@ -15,6 +15,12 @@ constexpr std::size_t kSharedBytes = 8_MiB;
 std::uint64_t to_value(BufferRecord* record) noexcept { return reinterpret_cast<std::uintptr_t>(record); }
 BufferRecord* to_record(std::uint64_t value) noexcept { return reinterpret_cast<BufferRecord*>(value); }
 
+// Of a packed buffer, in its shared block.
+PageRange pages_of(const BufferRecord& record) noexcept {
+  return {static_cast<std::uint32_t>(record.offset / kPageBytes),
+          static_cast<std::uint32_t>(record.extent.end() / kPageBytes)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BufferTable>> BufferTable::create(const Options& options, Residency& residency) {
@@ -32,12 +38,22 @@ BufferTable::BufferTable(const Options& options, std::size_t shared_bytes, std::
       table_(space_->base(), space_->bytes()) {}
 
 BufferTable::~BufferTable() {
+  for_each_block([](Block& block) { Residency::drop_pins(block); });
   for (const AddressEntry& entry : table_.snapshot()) {
     std::unique_ptr<BufferRecord> record(to_record(entry.value));
     if (record->shared == nullptr) VMEM_CHECK(residency_.retire(*record->region).is_ok());
   }
   MutexLock lock(mutex_);
   for (const auto& shared : shared_) VMEM_CHECK(residency_.retire(shared->region).is_ok());
+}
+
+bool BufferTable::is_acquired() {
+  bool acquired = false;
+  for_each_block([&](Block& block) {
+    MutexLock lock(block.mutex);
+    acquired |= !block.holds.empty();
+  });
+  return acquired;
 }
 
 BufferRecord* BufferTable::find(PoolAddress address) const noexcept {
@@ -83,10 +99,10 @@ Result<std::unique_ptr<BufferRecord>> BufferTable::make_packed(std::size_t bytes
   record->address = record->region->address() + record->offset;
   record->bytes = bytes;
   ++record->shared->num_buffers;
-  const PageRange pages{static_cast<std::uint32_t>(record->offset / kPageBytes),
-                        static_cast<std::uint32_t>(record->extent.end() / kPageBytes)};
+  const PageRange pages = pages_of(*record);
   // Nobody can hold the pages: the buffer before was freed, and this one has not been handed out.
-  VMEM_CHECK(residency_.forget(record->region->block(0), pages, zeroed).is_ok());
+  VMEM_CHECK(Residency::check_unused(record->region->block(0), pages));
+  Residency::forget(record->region->block(0), pages, zeroed);
   return record;
 }
 
@@ -107,6 +123,7 @@ Result<SharedRegion*> BufferTable::shared_with_room(std::size_t bytes, Extent& e
 
 Status BufferTable::free(PoolAddress address) {
   MutexLock lock(mutex_);
+  while (undecided_ != 0 && !table_.find(address)) decided_.wait(mutex_);
   const auto entry = table_.erase(address);
   if (!entry) {
     const bool interior = table_.find_containing(address).has_value();
@@ -115,18 +132,24 @@ Status BufferTable::free(PoolAddress address) {
                    interior ? "lies inside a buffer: free takes the buffer's own address"
                             : "is no buffer of this pool: it was freed already or never allocated here")};
   }
+  ++undecided_;
+  ++num_frees_;
   // The record is this thread's alone now; allocations go on while its work is waited for.
   lock.unlock();
   sections_.wait_for_readers();
   std::unique_ptr<BufferRecord> record(to_record(entry->value));
-  const Status ended = end_memory(*record);
-  if (ended) record->own.reset();  // gives its windows back before the addresses can be used again
+  const Status unused = begin_end(*record);
   lock.lock();
-  if (!ended) {
+  if (!unused) {
     VMEM_CHECK(table_.insert(*entry));
     static_cast<void>(record.release());
-    return ended;
   }
+  if (--undecided_ == 0) decided_.notify_all();
+  if (!unused) return unused;
+  lock.unlock();
+  finish_end(*record);
+  record->own.reset();  // gives its windows back before the addresses can be used again
+  lock.lock();
   allocated_bytes_ -= record->bytes;
   if (record->shared != nullptr) {
     leave_shared(*record);
@@ -135,11 +158,24 @@ Status BufferTable::free(PoolAddress address) {
   return space_->deallocate(record->range);
 }
 
-Status BufferTable::end_memory(BufferRecord& record) {
-  if (record.shared == nullptr) return residency_.retire(*record.region);
-  const PageRange pages{static_cast<std::uint32_t>(record.offset / kPageBytes),
-                        static_cast<std::uint32_t>(record.extent.end() / kPageBytes)};
-  return residency_.forget(record.region->block(0), pages, false);
+std::uint64_t BufferTable::wait_until_decided() {
+  MutexLock lock(mutex_);
+  while (undecided_ != 0) decided_.wait(mutex_);
+  return num_frees_;
+}
+
+Status BufferTable::begin_end(BufferRecord& record) {
+  if (record.num_claims.load() != 0) return {StatusCode::kBusy, "an acquire of the buffer is waiting for its holders"};
+  if (record.shared == nullptr) return residency_.begin_retire(*record.region);
+  return Residency::check_unused(record.region->block(0), pages_of(record));
+}
+
+void BufferTable::finish_end(BufferRecord& record) {
+  if (record.shared == nullptr) {
+    residency_.finish_retire(*record.region);
+  } else {
+    Residency::forget(record.region->block(0), pages_of(record), false);
+  }
 }
 
 void BufferTable::leave_shared(BufferRecord& record) {

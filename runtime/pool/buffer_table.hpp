@@ -38,6 +38,8 @@ struct BufferRecord {
   SharedRegion* shared = nullptr;  // where it is packed, else null
   Extent extent;                   // in there
   std::unique_ptr<Region> own;     // where it is not packed
+  // Claims on it that wait for their holds outside a read section: it must not be freed meanwhile.
+  std::atomic<std::uint32_t> num_claims{0};
 };
 
 // STRUCTURE: every buffer has a record, found by any of its addresses in the address table. A buffer above half a
@@ -45,8 +47,9 @@ struct BufferRecord {
 // MiB, in whole pages. One empty shared block is kept.
 //
 // CONCURRENCY: look-ups take no lock and happen in a read section (`sections`), in which the record stays alive. A
-// buffer is freed in this order: its entry is taken out of the table, readers end, then its region is retired, or its
-// pages are forgotten; where that answers kBusy the entry is put back.
+// buffer is freed in this order: its entry is taken out of the table, readers end, and it is decided whether somebody
+// has it: then the entry is put back, else its region is retired, or its pages are forgotten. Until the decision
+// look-ups miss a buffer that may come back: who finds none waits for it and looks again (Pool::Impl::look_up).
 class BufferTable {
  public:
   struct Options {
@@ -57,7 +60,7 @@ class BufferTable {
   };
 
   static Result<std::unique_ptr<BufferTable>> create(const Options& options, Residency& residency);
-  // Retires everything. REQUIRES: no claim is live.
+  // Retires everything, pins included. REQUIRES: no claim is live.
   ~BufferTable();
   BufferTable(const BufferTable&) = delete;
   BufferTable& operator=(const BufferTable&) = delete;
@@ -65,9 +68,15 @@ class BufferTable {
   Result<PoolAddress> allocate(std::size_t bytes, bool zeroed, std::optional<DeviceIndex> preferred);
   Status free(PoolAddress address);
 
+  // True if a claim is live.
+  bool is_acquired();
+
   bool contains(PoolAddress address) const noexcept { return space_->contains(address); }
 
   ReadSections& sections() noexcept { return sections_; }
+  // Waits until no buffer is hidden by a free that may yet be refused; answers how many frees have begun. Outside of
+  // read sections.
+  std::uint64_t wait_until_decided();
   // The record of the buffer that holds the address; null if there is none. In a read section.
   BufferRecord* find(PoolAddress address) const noexcept;
 
@@ -89,7 +98,8 @@ class BufferTable {
   Result<std::unique_ptr<BufferRecord>> make_packed(std::size_t bytes, bool zeroed) VMEM_REQUIRES(mutex_);
   Result<std::unique_ptr<BufferRecord>> make_own(std::size_t bytes, bool zeroed);
   Result<SharedRegion*> shared_with_room(std::size_t bytes, Extent& extent) VMEM_REQUIRES(mutex_);
-  Status end_memory(BufferRecord& record);
+  Status begin_end(BufferRecord& record);
+  void finish_end(BufferRecord& record);
   void leave_shared(BufferRecord& record) VMEM_REQUIRES(mutex_);
 
   const Options options_;
@@ -102,6 +112,9 @@ class BufferTable {
   Mutex mutex_;  // taken before the plan lock; allocations and frees
   std::vector<std::unique_ptr<SharedRegion>> shared_ VMEM_GUARDED_BY(mutex_);
   std::size_t allocated_bytes_ VMEM_GUARDED_BY(mutex_) = 0;
+  std::size_t undecided_ VMEM_GUARDED_BY(mutex_) = 0;  // frees that may yet be refused
+  std::uint64_t num_frees_ VMEM_GUARDED_BY(mutex_) = 0;
+  CondVar decided_;
 };
 
 }  // namespace vmem

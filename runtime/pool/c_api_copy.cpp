@@ -105,10 +105,23 @@ Result<Event> enqueue_piece(Pool& pool, Device& device, const AcquireOptions& op
   return event;
 }
 
+// All of it lies in one buffer: each piece for itself might lie in the next one.
+Status check_whole(const Pool& pool, const Side& side, std::size_t bytes) {
+  if (!side.pool) return Status();
+  VMEM_ASSIGN_OR_RETURN(const Translation entry, pool.translate(side.address));
+  if (bytes <= entry.size - (side.address - entry.virtual_address)) return Status();
+  return Status(StatusCode::kInvalidValue,
+                format("{} bytes at {:#x} pass the end of a buffer of {} bytes", bytes, side.address, entry.size));
+}
+
 Result<std::vector<Event>> copy_on_stream(vmemPool_t pool, const Memcpy& copy, vmemDevice_t device, Stream stream) {
   VMEM_RETURN_IF_ERROR(use(pool, device));
   if (!copy.dst.pool && !copy.src.pool) {
     return Status(StatusCode::kInvalidValue, "neither address is in the pool: a copy on a stream needs one");
+  }
+  if (copy.bytes > kPieceBytes) {
+    VMEM_RETURN_IF_ERROR(check_whole(*pool->pool, copy.dst, copy.bytes));
+    VMEM_RETURN_IF_ERROR(check_whole(*pool->pool, copy.src, copy.bytes));
   }
   AcquireOptions options;
   options.device = device->index;

@@ -14,14 +14,21 @@ Result<DeviceIndex> Pool::Impl::host_device() const {
   return Status(StatusCode::kUnsupported, "no device of this machine is host memory");
 }
 
+// REQUIRES: in a read section.
+Result<const BufferRecord*> Pool::Impl::buffer_with(PoolAddress address, std::size_t bytes) const {
+  const BufferRecord* record = buffers_->find(address);
+  if (record != nullptr && bytes <= record->bytes - (address - record->address)) return record;
+  return Status(StatusCode::kInvalidValue, format("{} bytes at {:#x} do not lie in a buffer", bytes, address));
+}
+
 // The rest of the range in the block at `address`, and where to work on it: where its first page is, else where the
 // buffer would rather be, else in host memory, else on the first device that takes frames.
 Result<Pool::Impl::Part> Pool::Impl::part_at(PoolAddress address, std::size_t bytes) {
-  const ReadSections::Reader reader(buffers_->sections());
-  const BufferRecord* record = buffers_->find(address);
-  if (record == nullptr || bytes > record->bytes - (address - record->address)) {
-    return Status(StatusCode::kInvalidValue, format("{} bytes at {:#x} do not lie in a buffer", bytes, address));
-  }
+  return look_up([&] { return part_of(address, bytes); });
+}
+
+Result<Pool::Impl::Part> Pool::Impl::part_of(PoolAddress address, std::size_t bytes) {
+  VMEM_ASSIGN_OR_RETURN(const BufferRecord* record, buffer_with(address, bytes));
   Region& region = *record->region;
   const std::size_t offset = record->offset + (address - record->address);
   const std::size_t in_block = offset & (region.block_bytes() - 1);
@@ -97,6 +104,11 @@ Status Pool::Impl::copy(PoolAddress destination, PoolAddress source, std::size_t
   VMEM_RETURN_IF_ERROR(check_fork());
   if (bytes != 0 && destination < source + bytes && source < destination + bytes) {
     return {StatusCode::kInvalidValue, "source and destination overlap"};
+  }
+  // As a whole, before a part of it: what follows a buffer may be another.
+  if (bytes != 0) {
+    const auto whole = look_up([&] { return buffer_with(destination, bytes); });
+    if (!whole) return whole.error();
   }
   for (std::size_t done = 0; done < bytes;) {
     VMEM_ASSIGN_OR_RETURN(const Part from, part_at(source + done, bytes - done));

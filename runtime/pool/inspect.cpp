@@ -32,7 +32,10 @@ void locate(Block& block, std::size_t in_block, Translation& entry, const Reside
 
 Result<Translation> Pool::Impl::translate(PoolAddress address) {
   VMEM_RETURN_IF_ERROR(check_fork());
-  const ReadSections::Reader reader(buffers_->sections());
+  return look_up([&] { return entry_of(address); });
+}
+
+Result<Translation> Pool::Impl::entry_of(PoolAddress address) {
   const BufferRecord* record = buffers_->find(address);
   if (record == nullptr) {
     return Status(StatusCode::kInvalidValue, format("{:#x} lies in no buffer of this pool", address));
@@ -65,8 +68,10 @@ Result<Translation> Pool::Impl::translate(PoolAddress address) {
 
 Result<std::vector<std::size_t>> Pool::Impl::residency(PoolAddress address, std::size_t bytes) {
   VMEM_RETURN_IF_ERROR(check_fork());
-  const ReadSections::Reader reader(buffers_->sections());
-  const AcquireRange range{address, bytes, Access::kRead};
+  return look_up([&] { return residency_of({address, bytes, Access::kRead}); });
+}
+
+Result<std::vector<std::size_t>> Pool::Impl::residency_of(const AcquireRange& range) {
   Claim claim;
   VMEM_RETURN_IF_ERROR(add_range(range, nullptr, claim));
   std::vector<std::size_t> resident(context_.devices.size());

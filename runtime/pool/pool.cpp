@@ -7,13 +7,18 @@
 #include "runtime/pool/without_exceptions.hpp"
 
 namespace vmem {
-Pool::Pool(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-Pool::~Pool() = default;
+
+Pool::Pool(std::unique_ptr<Impl> impl) : impl_(std::move(impl)), self_(std::make_shared<Pool*>(this)) {}
+
+Pool::~Pool() {
+  self_.reset();
+  if (!impl_->end()) static_cast<void>(impl_.release());
+}
 
 Result<Buffer> Pool::allocate(std::size_t bytes, const BufferOptions& options) {
   return without_exceptions([&]() -> Result<Buffer> {
     VMEM_ASSIGN_OR_RETURN(const PoolAddress address, impl_->allocate(bytes, options));
-    return Buffer(this, address, bytes);
+    return Buffer(self_, address, bytes);
   });
 }
 
@@ -72,14 +77,14 @@ Status Pool::status() const {
 const PoolOptions& Pool::options() const noexcept { return impl_->options(); }
 
 Buffer::Buffer(Buffer&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)),
+    : pool_(std::move(other.pool_)),
       address_(std::exchange(other.address_, 0)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
   static_cast<void>(free());
-  pool_ = std::exchange(other.pool_, nullptr);
+  pool_ = std::move(other.pool_);
   address_ = std::exchange(other.address_, 0);
   bytes_ = std::exchange(other.bytes_, 0);
   return *this;
@@ -88,14 +93,15 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 Buffer::~Buffer() { static_cast<void>(free()); }
 
 Status Buffer::free() {
-  if (pool_ == nullptr) return {};
-  VMEM_RETURN_IF_ERROR(pool_->free(address_));
+  if (const auto pool = pool_.lock()) {
+    VMEM_RETURN_IF_ERROR((*pool)->free(address_));
+  }
   static_cast<void>(release());
   return {};
 }
 
 PoolAddress Buffer::release() noexcept {
-  pool_ = nullptr;
+  pool_.reset();
   bytes_ = 0;
   return std::exchange(address_, 0);
 }

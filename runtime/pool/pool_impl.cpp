@@ -85,6 +85,21 @@ Pool::Impl::~Impl() {
   static_cast<void>(residency_.release());
 }
 
+bool Pool::Impl::end() noexcept {
+  if (context_.fork->in_child()) return true;
+  prefetcher_.reset();
+  if (!buffers_->is_acquired()) return true;
+  abandoned_.store(true);
+  try {
+    context_.log->error(
+        format("pool '{}' ended while something of it is acquired: its memory stays taken until the "
+               "process ends. Release before the pool goes",
+               options_.name));
+  } catch (...) {  // then it is not said
+  }
+  return false;
+}
+
 Status Pool::Impl::forked() {
   return {StatusCode::kDeviceFailed, "this process was forked from the one that made the pool: it has no devices"};
 }
@@ -134,13 +149,8 @@ Status Pool::Impl::free(PoolAddress address) {
 Result<Prefetch> Pool::Impl::prefetch(PoolAddress address, std::size_t bytes, DeviceIndex device) {
   VMEM_RETURN_IF_ERROR(check_fork());
   VMEM_RETURN_IF_ERROR(check_device(device));
-  {
-    const ReadSections::Reader reader(buffers_->sections());
-    const BufferRecord* record = buffers_->find(address);
-    if (record == nullptr || bytes == 0 || bytes > record->bytes - (address - record->address)) {
-      return Status(StatusCode::kInvalidValue, format("{} bytes at {:#x} do not lie in a buffer", bytes, address));
-    }
-  }
+  if (bytes == 0) return Status(StatusCode::kInvalidValue, "0 bytes to prefetch: expected at least one");
+  VMEM_RETURN_IF_ERROR(look_up([&] { return buffer_with(address, bytes); }).error());
   auto state = std::make_shared<Prefetch::State>();
   state->address = address;
   state->bytes = bytes;
@@ -200,18 +210,14 @@ Status Pool::Impl::advise(PoolAddress address, std::size_t bytes, Advice advice,
     residency_->pin(claim);
     return residency_->release(claim, std::nullopt);
   }
-  const ReadSections::Reader reader(buffers_->sections());
-  VMEM_RETURN_IF_ERROR(make_claim({&range, 1}, claim, order));
-  switch (advice) {
-    case Advice::kUnpin:
-      return residency_->unpin(claim);
-    case Advice::kPreferDevice:
-      return prefer(address, device);
-    case Advice::kNoPreference:
-      return prefer(address, std::nullopt);
-    default:
-      return {StatusCode::kInvalidValue, format("advice {} is none that there is", static_cast<int>(advice))};
+  if (advice > Advice::kUnpin) {
+    return {StatusCode::kInvalidValue, format("advice {} is none that there is", static_cast<int>(advice))};
   }
+  return look_up([&]() -> Status {
+    VMEM_RETURN_IF_ERROR(make_claim({&range, 1}, claim, order));
+    if (advice == Advice::kUnpin) return residency_->unpin(claim);
+    return prefer(address, advice == Advice::kPreferDevice ? std::optional(device) : std::nullopt);
+  });
 }
 
 }  // namespace vmem

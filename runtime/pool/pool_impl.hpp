@@ -31,6 +31,8 @@ class VMEM_LOCAL Pool::Impl {
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+  // The end of prefetches. False where something is acquired: then the pool must be left as it is, for good.
+  bool end() noexcept;
 
   Result<PoolAddress> allocate(std::size_t bytes, const BufferOptions& options);
   Status free(PoolAddress address);
@@ -65,6 +67,12 @@ class VMEM_LOCAL Pool::Impl {
 
   Impl(PoolContext context, const PoolOptions& options);
 
+  static StatusCode code_of(const Status& status) noexcept { return status.code(); }
+  template <typename T>
+  static StatusCode code_of(const Result<T>& result) {
+    return result ? StatusCode::kOk : result.error().code();
+  }
+
   static Status check_options(const PoolContext& context, const PoolOptions& options);
   // The checks of every call; inline where they pass, as they nearly always do.
   Status check_fork() const { return context_.fork->in_child() ? forked() : Status(); }
@@ -78,6 +86,23 @@ class VMEM_LOCAL Pool::Impl {
   Status no_such_device(DeviceIndex device) const;
   Status check_given_stream(const AcquireOptions& options) const;
 
+  // Calls `look` in a read section. Where it finds no buffer, one may be hidden by a free that is refused in the end:
+  // then it looks again.
+  template <typename Look>
+  auto look_up(Look look) -> decltype(look()) {
+    std::optional<std::uint64_t> frees;  // that had begun when none was undecided
+    for (;;) {
+      auto found = [&] {
+        const ReadSections::Reader reader(buffers_->sections());
+        return look();
+      }();
+      if (code_of(found) != StatusCode::kInvalidValue) return found;
+      const std::uint64_t now = buffers_->wait_until_decided();
+      if (frees == now) return found;
+      frees = now;
+    }
+  }
+
   // pool_impl.cpp
   Status bring(Claim& claim, Patience& patience);
   Status prefer(PoolAddress address, std::optional<DeviceIndex> device);
@@ -86,17 +111,24 @@ class VMEM_LOCAL Pool::Impl {
   Status make_claim(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order);
   Status add_range(const AcquireRange& range, const AcquireRange* before, Claim& claim);
   Status hold(std::span<const AcquireRange> ranges, Claim& claim, std::vector<std::size_t>& order, Patience& patience);
-  Status still_there(std::span<const AcquireRange> ranges);
   Status fetch(Claim& claim, Patience& patience);
+  Status wait_for_one_piece(Claim& claim, Patience& patience, const Status& reason);
   bool take_in_failures(const Status& status);
   Status order_after(Claim& claim, Patience& patience);
   Status record_use(const Claim& claim, std::optional<Event>& use);
 
+  // inspect.cpp
+  Result<Translation> entry_of(PoolAddress address);
+  Result<std::vector<std::size_t>> residency_of(const AcquireRange& range);
+
   // copies.cpp
+  Result<const BufferRecord*> buffer_with(PoolAddress address, std::size_t bytes) const;
   Result<Part> part_at(PoolAddress address, std::size_t bytes);
+  Result<Part> part_of(PoolAddress address, std::size_t bytes);
   Status transfer(DeviceIndex to, void* destination, DeviceIndex from, const void* source, std::size_t bytes);
   Result<DeviceIndex> host_device() const;
 
+  std::atomic<bool> abandoned_{false};  // ended while something was acquired: devices may be gone
   const PoolContext context_;
   const PoolOptions options_;
   LruPolicy policy_;

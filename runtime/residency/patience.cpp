@@ -23,18 +23,24 @@ Patience::Deadline Patience::deadline() noexcept {
 }
 
 Patience::Deadline Patience::next_look() noexcept {
-  const Deadline end = deadline();
-  return cancelled_ == nullptr ? end : std::min(end, std::chrono::steady_clock::now() + kLookInterval);
+  return std::min(deadline(), std::chrono::steady_clock::now() + kLookInterval);
 }
 
 bool Patience::wait(CondVar& changed, Mutex& mutex) {
+  if (is_cancelled()) return false;
+  // Nobody who cancels knows what the call waits for.
+  return changed.wait_until(mutex, cancelled_ == nullptr ? deadline() : next_look()) || is_left();
+}
+
+bool Patience::wait_briefly(CondVar& changed, Mutex& mutex) {
   if (is_cancelled()) return false;
   return changed.wait_until(mutex, next_look()) || is_left();
 }
 
 bool Patience::wait(const Event& event) {
   if (is_cancelled()) return false;
-  static_cast<void>(event.wait(next_look()));  // how it ended is its holder's affair
+  // How it ended is its holder's affair.
+  static_cast<void>(event.wait(cancelled_ == nullptr ? deadline() : next_look()));
   return event.is_done() || is_left();
 }
 

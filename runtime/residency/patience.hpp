@@ -32,11 +32,13 @@ class Patience {
 
   // Waits for a change, for a while at most. False once the patience is at its end.
   bool wait(CondVar& changed, Mutex& mutex) VMEM_REQUIRES(mutex);
+  // The same, but for a moment at most: for changes that may have been missed.
+  bool wait_briefly(CondVar& changed, Mutex& mutex) VMEM_REQUIRES(mutex);
   // Waits for an event, likewise.
   bool wait(const Event& event);
 
  private:
-  // When to look again whether the call was cancelled: nobody who cancels knows what it waits for.
+  // When to look again; the deadline at the latest.
   Deadline next_look() noexcept;
   bool is_left() noexcept { return !is_cancelled() && std::chrono::steady_clock::now() < deadline(); }
 

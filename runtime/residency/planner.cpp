@@ -86,6 +86,22 @@ Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bo
   return outcome;
 }
 
+Status Residency::wait_for_gaps_to_close(Claim& claim, Patience& patience, const Status& reason) {
+  MutexLock lock(plan_mutex_);
+  if (active_plans_ == 0 && !is_held_by_others(claim, memories_.subspan(claim.device, 1))) return reason;
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  memory_waiters_.fetch_add(1);
+  if (let_go(claim)) memory_changed_.notify_all();
+  const bool in_time = patience.wait_briefly(memory_changed_, plan_mutex_);
+  memory_waiters_.fetch_sub(1);
+  if (in_time) return {};
+  if (patience.is_cancelled()) return {StatusCode::kCancelled, "cancelled while it waited for memory"};
+  return Status(StatusCode::kBusy, format("free memory is in pieces, and acquires beyond the deadline hold what lies "
+                                          "between: {}",
+                                          reason.message()))
+      .with_device(memories_[claim.device].device->info().name);
+}
+
 // A plan begins an epoch, and what it brings belongs to it: it is younger than all that was there.
 void Residency::touch(const Claim& claim) noexcept {
   const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -298,7 +314,7 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
   }
   if (freed >= shortfall) return {};
   const std::string& name = memory.device->info().name;
-  if (attempt.no_room && active_plans_ == 0 && !is_held_by_others(claim)) {
+  if (attempt.no_room && active_plans_ == 0 && !is_held_by_others(claim, memories_)) {
     return Status(
                StatusCode::kOutOfHostMemory,
                format("{} must leave to make room, and no other device has room for it: free buffers or raise a limit",
@@ -310,10 +326,9 @@ Status Residency::choose_victims(Claim& claim, Attempt& attempt, std::size_t sho
       .with_device(name);
 }
 
-// True if a grant other than this claim's, or a pin, keeps memory: of the claim's device, or of one that could take
-// what leaves it.
-bool Residency::is_held_by_others(const Claim& claim) {
-  for (const DeviceMemory& memory : memories_) {
+// True if a grant other than this claim's, or a pin, keeps memory of one of the devices.
+bool Residency::is_held_by_others(const Claim& claim, std::span<const DeviceMemory> memories) {
+  for (const DeviceMemory& memory : memories) {
     for (const auto& span : memory.spans) {
       for (std::size_t i = 0; i < span->num_blocks; ++i) {
         Block* block = span->region->find_block(span->first_block + i);

@@ -82,6 +82,9 @@ class Residency {
   // Errors: kOutOfDeviceMemory (the claim can't fit at all: at once), kOutOfHostMemory (nowhere to evict to), kBusy,
   // kCancelled, kDataLost, kDeviceFailed.
   Result<Plan> plan(Claim& claim, const std::vector<bool>& excluded, bool evict_all, Patience& patience);
+  // For a device without windows whose memory was free but in pieces also after all that may leave had left. Success
+  // where it is worth another try; `reason` where nobody's release would help; kBusy, kCancelled.
+  Status wait_for_gaps_to_close(Claim& claim, Patience& patience, const Status& reason);
   // One block's departure: gives up what others own already, makes room at its destination, answers the copy that is
   // left (no pages: none). Waits for arrivals on it.
   Result<Move> begin_departure(const Eviction& eviction, Departure& departure);
@@ -113,12 +116,19 @@ class Residency {
   // Frees all memory of the region; kBusy, and nothing changed, if a block is held or pinned. Waits for uses, plans and
   // arrivals. Afterwards the region may be destroyed once no look-up can find it.
   Status retire(Region& region);
-  // Makes pages of one block unwritten (for packed buffers). kBusy as above. Waits for uses and arrivals.
-  Status forget(Block& block, PageRange pages, bool zero);
+  // The same in two steps: whether it may go, which is known at once, and the rest.
+  Status begin_retire(Region& region);
+  void finish_retire(Region& region);
+  // kBusy if pages of the block are held or pinned.
+  static Status check_unused(Block& block, PageRange pages);
+  // Makes pages of one block unwritten (for packed buffers). Waits for uses and arrivals. REQUIRES: they are unused.
+  static void forget(Block& block, PageRange pages, bool zero);
   // Keeps (or stops keeping) the pages' instances on a device. REQUIRES for pin: the claim is granted.
   void pin(const Claim& claim);
   // kInvalidValue if a block of the claim is not pinned on the claim's device.
   Status unpin(const Claim& claim);
+  // All pins of a block go, whoever made them.
+  static void drop_pins(Block& block);
   // The device takes part no longer: its pages are owned by others from now on, or lost.
   void fail_device(DeviceIndex device, const Status& status);
   Status device_status(DeviceIndex device) const;
@@ -174,7 +184,7 @@ class Residency {
   std::vector<FrameSpan*> candidates(DeviceIndex device, std::vector<EvictionCandidate>& figures)
       VMEM_REQUIRES(plan_mutex_);
   bool inspect_candidate(FrameSpan& span, EvictionCandidate& figures) VMEM_REQUIRES(plan_mutex_);
-  bool is_held_by_others(const Claim& claim) VMEM_REQUIRES(plan_mutex_);
+  bool is_held_by_others(const Claim& claim, std::span<const DeviceMemory> memories) VMEM_REQUIRES(plan_mutex_);
   bool claim_victim(FrameSpan& span, Attempt& attempt) VMEM_REQUIRES(plan_mutex_);
   void abandon_victim(Plan& plan, std::size_t first_moving) VMEM_REQUIRES(plan_mutex_);
   static void stop_moving(Block& block);

@@ -30,28 +30,32 @@ void wait_until_idle(Block& block, PageRange pages, bool for_plans) {
 }  // namespace
 
 Status Residency::retire(Region& region) {
+  VMEM_RETURN_IF_ERROR(begin_retire(region));
+  finish_retire(region);
+  return {};
+}
+
+Status Residency::begin_retire(Region& region) {
   if (region.num_claims.load() != 0) return busy();
-  std::vector<Block*> retired;
   bool idle = true;
   region.for_each_block([&](Block& block) {
     MutexLock lock(block.mutex);
     idle = idle && block.holds.empty() && block.pins.empty() && block.num_waiters == 0;
-    if (!idle) return;
-    block.retired = true;
-    retired.push_back(&block);
+    if (idle) block.retired = true;
   });
-  if (!idle) {
-    for (Block* block : retired) {
-      MutexLock lock(block->mutex);
-      block->retired = false;
-    }
-    return busy();
-  }
-  for (Block* block : retired) wait_until_idle(*block, {0, block->num_pages()}, true);
+  if (idle) return {};
+  region.for_each_block([](Block& block) {
+    MutexLock lock(block.mutex);
+    block.retired = false;
+  });
+  return busy();
+}
+
+void Residency::finish_retire(Region& region) {
+  region.for_each_block([](Block& block) { wait_until_idle(block, {0, block.num_pages()}, true); });
   MutexLock lock(plan_mutex_);
   release_memory(region);
   memory_changed_.notify_all();
-  return {};
 }
 
 void Residency::release_memory(Region& region) {
@@ -66,19 +70,18 @@ void Residency::release_memory(Region& region) {
   });
 }
 
-Status Residency::forget(Block& block, PageRange pages, bool zero) {
-  {
-    MutexLock lock(block.mutex);
-    const auto overlaps = [&](const auto& user) { return user.pages.overlaps(pages); };
-    if (std::any_of(block.holds.begin(), block.holds.end(), overlaps) ||
-        std::any_of(block.pins.begin(), block.pins.end(), overlaps)) {
-      return busy();
-    }
-  }
+Status Residency::check_unused(Block& block, PageRange pages) {
+  MutexLock lock(block.mutex);
+  const auto overlaps = [&](const auto& user) { return user.pages.overlaps(pages); };
+  const bool used = std::any_of(block.holds.begin(), block.holds.end(), overlaps) ||
+                    std::any_of(block.pins.begin(), block.pins.end(), overlaps);
+  return used ? busy() : Status();
+}
+
+void Residency::forget(Block& block, PageRange pages, bool zero) {
   wait_until_idle(block, pages, false);
   MutexLock lock(block.mutex);
   block.forget(pages, zero);
-  return {};
 }
 
 void Residency::pin(const Claim& claim) {
@@ -110,6 +113,12 @@ Status Residency::unpin(const Claim& claim) {
   }
   wake_memory_waiters();
   return {};
+}
+
+void Residency::drop_pins(Block& block) {
+  MutexLock lock(block.mutex);
+  block.pins.clear();
+  for (Instance& instance : block.instances) instance.num_pins = 0;
 }
 
 void Residency::clear_faults(const Claim& claim) {

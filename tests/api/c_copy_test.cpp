@@ -73,6 +73,29 @@ TEST_F(CCopyTest, AStreamOrderedCopyMayBeLargerThanItsDevice) {
   EXPECT_EQ(read(address + kBytes - kMiB, kMiB), std::vector<unsigned char>(kMiB, 0x6D));
 }
 
+// The copy goes piece by piece, and what follows a buffer may be another.
+TEST_F(CCopyTest, ACopyThatPassesTheEndOfABufferTouchesNoNeighbour) {
+  constexpr std::size_t kBytes = 16 * kMiB;
+  const vmemAddress_t row[] = {allocate(kBytes), allocate(kBytes), allocate(kBytes)};
+  ASSERT_TRUE(row[1] == row[0] + kBytes || row[2] == row[1] + kBytes) << "the test means to have neighbours";
+  const vmemAddress_t large = allocate(2 * kBytes);
+  std::vector<unsigned char> host(2 * kBytes, 0xEE);
+  for (const vmemAddress_t address : row) ASSERT_OK(vmemMemset(pool_, address, 0x11, kBytes));
+  ASSERT_OK(vmemMemset(pool_, large, 0x22, 2 * kBytes));
+  const vmemAddress_t memory = VMEM_HOST_ADDRESS(host.data());
+  for (const vmemAddress_t address : row) {
+    for (const vmemStream_t stream : {stream_, static_cast<vmemStream_t>(VMEM_NO_STREAM)}) {
+      EXPECT_EQ(vmemMemcpyAsync(pool_, address, memory, 2 * kBytes, gpu_, stream, nullptr), vmemErrorInvalidValue);
+      EXPECT_EQ(vmemMemcpyAsync(pool_, memory, address, 2 * kBytes, gpu_, stream, nullptr), vmemErrorInvalidValue);
+      EXPECT_EQ(vmemMemcpyAsync(pool_, address, large, 2 * kBytes, gpu_, stream, nullptr), vmemErrorInvalidValue);
+      EXPECT_EQ(vmemMemcpyAsync(pool_, large, address, 2 * kBytes, gpu_, stream, nullptr), vmemErrorInvalidValue);
+    }
+  }
+  for (const vmemAddress_t address : row) EXPECT_EQ(read(address, kBytes), std::vector<unsigned char>(kBytes, 0x11));
+  EXPECT_EQ(read(large, 2 * kBytes), std::vector<unsigned char>(2 * kBytes, 0x22));
+  EXPECT_EQ(host, std::vector<unsigned char>(2 * kBytes, 0xEE));
+}
+
 TEST_F(CCopyTest, WithoutAStreamItIsTheSynchronousForm) {
   const vmemAddress_t address = allocate(kMiB);
   const auto bytes = pattern(kMiB, 9);

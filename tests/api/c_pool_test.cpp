@@ -62,6 +62,37 @@ TEST_F(CPoolTest, DestroyingAPoolFreesItsBuffers) {
   EXPECT_OK(vmemPoolDestroy(pool));
 }
 
+TEST_F(CPoolTest, DestroyingAPoolTakesItsPinsWithIt) {
+  vmemPool_t pool = nullptr;
+  ASSERT_OK(vmemPoolCreate(&pool, runtime_, nullptr));
+  for (const size_t bytes : {size_t{300}, 5 * kMiB}) {
+    vmemAddress_t address = 0;
+    ASSERT_OK(vmemMalloc(pool, &address, bytes));
+    ASSERT_OK(vmemMemAdvise(pool, address, bytes, vmemAdvisePin, gpu_));
+  }
+  EXPECT_OK(vmemPoolDestroy(pool));
+}
+
+TEST_F(CPoolTest, APoolWithLiveAcquiresIsBusyAndWhole) {
+  vmemPool_t pool = nullptr;
+  ASSERT_OK(vmemPoolCreate(&pool, runtime_, nullptr));
+  vmemAddress_t address = 0;
+  ASSERT_OK(vmemMalloc(pool, &address, kMiB));
+  ASSERT_OK(vmemMemset(pool, address, 5, kMiB));
+  const vmemRange_t range = {address, kMiB, vmemAccessWrite};
+  vmemAcquired_t acquired = nullptr;
+  void* pointer = nullptr;
+  ASSERT_OK(vmemAcquire(pool, host_, VMEM_NO_STREAM, &range, 1, &acquired, &pointer));
+  EXPECT_FAILS(vmemErrorBusy, "1 acquires", vmemPoolDestroy(pool));
+  EXPECT_EQ(*static_cast<unsigned char*>(pointer), 5) << "nothing was destroyed";
+  std::memset(pointer, 6, kMiB);
+  EXPECT_OK(vmemRelease(acquired));
+  std::vector<unsigned char> back(kMiB);
+  EXPECT_OK(vmemMemcpy(pool, VMEM_HOST_ADDRESS(back.data()), address, kMiB));
+  EXPECT_EQ(back, std::vector<unsigned char>(kMiB, 6));
+  EXPECT_OK(vmemPoolDestroy(pool));
+}
+
 TEST_F(CPoolTest, TranslateAnswersWithTheTablesEntry) {
   const vmemAddress_t address = allocate(2 * kMiB);
   vmemTranslation_t entry = VMEM_TRANSLATION_INIT;

@@ -367,6 +367,29 @@ TEST_F(PoolAcquireTest, WithoutWindowsABlockWhoseExtentCanNotLeaveMovesOnItsDevi
   expect_pattern(filler, 2);
 }
 
+// A held extent in the middle of the device: the bytes that are free would suffice, were they in one piece.
+TEST_F(PoolAcquireTest, WithoutWindowsARangeThatAHeldExtentStandsInTheWayOfWaitsForItsRelease) {
+  PoolMachineSpec spec = one_gpu();
+  spec.caps = DeviceCaps(kNoWindows);
+  make(spec);
+  const Buffer small = filled(kBlock, 1);
+  const Buffer large = filled(6 * kBlock, 2);
+  auto held = acquire(small.all(Access::kRead), 0);
+  ASSERT_TRUE(held.has_value());
+  const Status status = acquire(large.all(Access::kRead), 0).error();
+  EXPECT_EQ(status.code(), StatusCode::kBusy) << status.to_string();
+  EXPECT_EQ(references(large), 0U);
+  const std::uint64_t before = waits();
+  std::thread waiter([&] {
+    auto acquired = acquire(large.all(Access::kRead), 0, {}, kHour);
+    ASSERT_TRUE(acquired.has_value()) << acquired.error().to_string();
+    expect_same(read(0, acquired->data(), large.bytes()), test_pattern(large.bytes(), 2));
+  });
+  wait_until([&] { return waits() > before; });
+  EXPECT_TRUE(held->release().is_ok());
+  waiter.join();
+}
+
 TEST_F(PoolAcquireTest, WithWindowsHeldRangesMayOverlapAsTheyLike) {
   make();
   const Buffer buffer = filled(4 * kBlock, 1);

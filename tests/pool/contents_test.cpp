@@ -149,6 +149,24 @@ TEST_P(PoolContentsTest, CopiesThatAreWrongChangeNothing) {
   expect_pattern(a, 1);
 }
 
+// Buffers one block large lie wall to wall, so that a part of a copy may lie wholly in the neighbour.
+TEST_P(PoolContentsTest, ACopyThatPassesTheEndOfEitherBufferTouchesNoNeighbour) {
+  std::vector<Buffer> row;
+  for (std::uint64_t i = 0; i < 4; ++i) row.push_back(filled(kBlock, i));
+  bool adjacent = false;
+  for (std::size_t i = 1; i < row.size(); ++i) adjacent |= row[i].address() == row[i - 1].address() + kBlock;
+  ASSERT_TRUE(adjacent) << "the test means to have neighbours";
+  const Buffer large = filled(4 * kBlock, 9);
+  for (const std::size_t bytes : {kBlock + 1, 2 * kBlock, 4 * kBlock}) {
+    for (const Buffer& buffer : row) {
+      EXPECT_EQ(pool().copy(buffer.address(), large.address(), bytes).code(), StatusCode::kInvalidValue);
+      EXPECT_EQ(pool().copy(large.address(), buffer.address(), bytes).code(), StatusCode::kInvalidValue);
+    }
+  }
+  for (std::uint64_t i = 0; i < 4; ++i) expect_pattern(row[i], i);
+  expect_pattern(large, 9);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, PoolContentsTest, ::testing::Values(kAllCaps, kNoWindows, kNoCaps),
                          [](const auto& tested) {
                            return tested.param == kAllCaps     ? "WithWindows"

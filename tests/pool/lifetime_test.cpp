@@ -2,6 +2,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "tests/pool/pool_test.hpp"
 
 namespace vmem::test {
@@ -30,6 +32,39 @@ TEST_F(PoolLifetimeTest, BuffersThatNobodyFreedGoWithThePool) {
   filled_on(0, 5 * kBlock, 1).release();
   filled_on(1, 300, 2).release();
   machine().end_pool();
+}
+
+TEST_F(PoolLifetimeTest, PinsGoWithThePool) {
+  for (const std::size_t bytes : {std::size_t{300}, 3 * kBlock}) {
+    const PoolAddress address = filled(bytes, 1).release();
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(pool().advise(address, bytes, Advice::kPin, 0).is_ok());
+  }
+  machine().end_pool();  // compares the devices' free memory with that at the start
+}
+
+TEST_F(PoolLifetimeTest, ABufferMayOutliveItsPool) {
+  Buffer small = filled(300, 1);
+  Buffer large = filled(3 * kBlock, 2);
+  machine().end_pool();  // all memory is back
+  EXPECT_TRUE(small.free().is_ok()) << "there is nothing left to free";
+  EXPECT_EQ(small.address(), 0U);
+}
+
+// A child process ends before anything could be checked for leaks: what is acquired is left as it is, for good.
+TEST_F(PoolLifetimeTest, APoolThatEndsWhileSomethingIsAcquiredLeavesItsMemoryAlone) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        Buffer buffer = filled_on(0, 2 * kBlock, 1);
+        auto acquired = acquire(buffer.all(Access::kWrite), 0);
+        auto prefetch = pool().prefetch(buffer.address(), buffer.bytes(), 1);  // waits for the holder
+        machine().drop_pool();
+        const bool there = read(0, acquired->data(), buffer.bytes()) == test_pattern(buffer.bytes(), 1);
+        const bool cancelled = prefetch->wait().code() == StatusCode::kCancelled;
+        const bool refused = acquired->release().code() == StatusCode::kInvalidValue;
+        std::_Exit(there && cancelled && refused && buffer.free().is_ok() ? 7 : 1);
+      },
+      testing::ExitedWithCode(7), "");
 }
 
 TEST_F(PoolLifetimeTest, AnAcquiredReleasesWhenItIsDestroyed) {

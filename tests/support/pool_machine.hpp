@@ -54,6 +54,8 @@ class PoolMachine {
   FaultControl& faults(DeviceIndex index) { return *controls_[index]; }
   // Takes the pool down; the devices are checked to have all memory back unless they are lost.
   void end_pool();
+  // Takes the pool down, and nothing else.
+  void drop_pool() { pool_.reset(); }
 
  private:
   std::unique_ptr<Backend> backend_;
