@@ -21,7 +21,7 @@ CudaCompletion::~CudaCompletion() {
 
 bool CudaCompletion::settle() {
   if (event_ == nullptr) return true;
-  CuResult result = context_->driver().cuEventQuery(event_);
+  const CuResult result = process_is_exiting() ? kCuNotReady : context_->driver().cuEventQuery(event_);
   if (result == kCuNotReady) {
     // A device that has failed elsewhere may leave its events as they are.
     status_ = context_->failure();
@@ -38,7 +38,7 @@ bool CudaCompletion::settle() {
 
 bool CudaCompletion::is_done() noexcept {
   if (done_.load(std::memory_order_acquire)) return true;
-  const RelaxedCapture relaxed(context_->driver());
+  const DriverCall call(*context_);
   MutexLock lock(mutex_);
   // Callbacks are the poller's to make: the caller may hold what they need.
   if (observed_) return event_ == nullptr;
@@ -89,7 +89,7 @@ Status CudaCompletion::wait(Event::Deadline deadline) {
 void CudaCompletion::then(Event::Callback callback) {
   Status status;
   {
-    const RelaxedCapture relaxed(context_->driver());
+    const DriverCall call(*context_);
     MutexLock lock(mutex_);
     // Once observed, outcomes come from the poller, so that callbacks keep their order.
     const bool over = observed_ ? event_ == nullptr : settle();

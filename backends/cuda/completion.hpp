@@ -31,17 +31,18 @@ class CudaCompletion final : public Event::State, public std::enable_shared_from
   void then(Event::Callback callback) override VMEM_EXCLUDES(mutex_);
   void* native() noexcept override VMEM_EXCLUDES(mutex_);
 
-  // For the poller: asks the driver; true once the work is over, and those who wait know. The caller's captures are
-  // relaxed.
+  // For the poller: asks the driver; true once the work is over, and those who wait know. REQUIRES: the context is
+  // current where it can be, and the thread's captures are relaxed.
   bool poll() VMEM_EXCLUDES(mutex_);
   // Work enqueued on the stream from now on starts after this. REQUIRES: the stream's context is current.
   Status order(CuStream stream, CudaContext& of_stream) VMEM_EXCLUDES(mutex_);
 
   const CudaMachine* machine() const noexcept { return &context_->machine(); }
+  CudaContext& context() const noexcept { return *context_; }
   const void* stream() const noexcept { return stream_; }
 
  private:
-  // Asks the driver. True where the outcome is known now.
+  // Asks the driver. True where the outcome is known now. REQUIRES: as `poll`.
   bool settle() VMEM_REQUIRES(mutex_);
   void observe() VMEM_EXCLUDES(mutex_);
 

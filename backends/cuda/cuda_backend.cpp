@@ -9,6 +9,7 @@
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/machine.hpp"
 #include "backends/cuda/peer_probe.hpp"
+#include "backends/cuda/process_exit.hpp"
 #include "runtime/support/format.hpp"
 
 namespace vmem {
@@ -127,8 +128,9 @@ class CudaBackend final : public Backend {
 
 Result<std::unique_ptr<Backend>> create_cuda_backend(const BackendConfig& config, const CudaOptions& options) {
   VMEM_ASSIGN_OR_RETURN(auto driver, CudaDriver::open(options.driver_library));
-  return std::unique_ptr<Backend>(
-      std::make_unique<CudaBackend>(std::make_shared<CudaMachine>(std::move(driver), options, config.log)));
+  auto machine = std::make_shared<CudaMachine>(std::move(driver), options, config.log);
+  end_with_process(machine);
+  return std::unique_ptr<Backend>(std::make_unique<CudaBackend>(std::move(machine)));
 }
 
 }  // namespace vmem

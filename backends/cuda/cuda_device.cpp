@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "backends/cuda/uuid.hpp"
@@ -15,8 +16,20 @@ namespace {
 
 // Where the driver does not say: what it maps at once.
 constexpr std::size_t kUsualGranularity = 2_MiB;
+constexpr int kVersionWithNumaId = 12020;
 // What the end of a device waits for its streams.
 constexpr std::chrono::seconds kPatienceAtEnd{10};
+
+// MemAvailable of the system; 0 where it does not say.
+std::uint64_t available_host_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::uint64_t kibibytes = 0;
+  for (std::string rest; file >> name >> kibibytes; std::getline(file, rest)) {
+    if (name == "MemAvailable:") return kibibytes * 1_KiB;
+  }
+  return 0;
+}
 
 // One question after another; the first error is kept.
 class Inquiry {
@@ -100,6 +113,10 @@ Result<DeviceInfo> describe(CudaContext& context, bool kernels) {
   info.total_bytes = total;
   // A driver limits how long a kernel may run where it also draws a screen.
   info.drives_display = inquiry.attribute_if_known(kCuAttributeKernelExecTimeout) != 0;
+  if (driver.version() >= kVersionWithNumaId) {
+    const int node = inquiry.attribute_if_known(kCuAttributeHostNumaId);
+    if (node >= 0) info.numa_node = static_cast<unsigned>(node);
+  }
   info.caps = caps_of(context.machine(), inquiry, kernels);
   info.granularity = info.caps.has(DeviceCap::kVirtualMemory) ? granularity_of(context, inquiry) : kUsualGranularity;
   if (info.caps.has(DeviceCap::kKernels)) {
@@ -137,20 +154,22 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(std::shared_ptr<CudaMachi
     }
   }
   VMEM_ASSIGN_OR_RETURN(DeviceInfo info, describe(*context, kernels != nullptr));
+  const bool integrated = Inquiry(*context, device).attribute_if_known(kCuAttributeIntegrated) != 0;
   std::unique_ptr<CudaDevice> made(
-      new CudaDevice(std::move(context), std::move(compiler), std::move(info), std::move(kernels)));
+      new CudaDevice(std::move(context), std::move(compiler), std::move(info), std::move(kernels), integrated));
   VMEM_RETURN_IF_ERROR(made->start());
   return made;
 }
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaContext> context, std::shared_ptr<KernelCompiler> compiler, DeviceInfo info,
-                       std::unique_ptr<KernelSet> kernels)
+                       std::unique_ptr<KernelSet> kernels, bool integrated)
     : context_(std::move(context)),
       compiler_(std::move(compiler)),
       info_(std::move(info)),
       kernels_(std::move(kernels)),
       memory_(info_.granularity),
-      mapped_by_{context_->device()} {}
+      mapped_by_{context_->device()},
+      integrated_(integrated) {}
 
 CudaDevice::~CudaDevice() {
   if (!context_->machine().in_child()) release_everything();
@@ -190,7 +209,10 @@ Result<MemoryInfo> CudaDevice::memory_info() {
   std::size_t free = 0;
   std::size_t total = 0;
   VMEM_RETURN_IF_ERROR(check(driver().cuMemGetInfo_v2(&free, &total), "cuMemGetInfo"));
-  return MemoryInfo{std::min<std::uint64_t>(free, info_.total_bytes), info_.total_bytes};
+  std::uint64_t available = free;
+  // There the driver answers with what lies idle, and the system would give up its caches as well.
+  if (integrated_) available = std::max(available, available_host_memory());
+  return MemoryInfo{std::min(available, info_.total_bytes), info_.total_bytes};
 }
 
 Status CudaDevice::locate(const void* address, std::size_t bytes, const char* call) {
@@ -220,10 +242,9 @@ Status CudaDevice::ask_driver(std::uint64_t address, std::size_t bytes, const ch
     int ordinal = -1;
     CuDevicePtr start = 0;
     std::size_t size = 0;
-    int mapped = 0;
-    std::array<CuPointerAttribute, 5> asked{kCuPointerMemoryType, kCuPointerDeviceOrdinal, kCuPointerRangeStart,
-                                            kCuPointerRangeSize, kCuPointerMapped};
-    std::array<void*, 5> answers{&type, &ordinal, &start, &size, &mapped};
+    std::array<CuPointerAttribute, 4> asked{kCuPointerMemoryType, kCuPointerDeviceOrdinal, kCuPointerRangeStart,
+                                            kCuPointerRangeSize};
+    std::array<void*, 4> answers{&type, &ordinal, &start, &size};
     VMEM_RETURN_IF_ERROR(
         check(driver().cuPointerGetAttributes(static_cast<unsigned>(asked.size()), asked.data(), answers.data(), at),
               "cuPointerGetAttributes"));

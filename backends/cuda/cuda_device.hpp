@@ -75,7 +75,7 @@ class CudaDevice final : public Device {
 
  private:
   CudaDevice(std::shared_ptr<CudaContext> context, std::shared_ptr<KernelCompiler> compiler, DeviceInfo info,
-             std::unique_ptr<KernelSet> kernels);
+             std::unique_ptr<KernelSet> kernels, bool integrated);
 
   const CudaDriver& driver() const noexcept { return context_->driver(); }
   bool has(DeviceCap cap) const noexcept { return info_.caps.has(cap); }
@@ -114,6 +114,7 @@ class CudaDevice final : public Device {
   MemoryMap memory_;
   std::set<const Device*> peers_;    // that this device reaches; constant once the backend has handed it over
   std::vector<CuDevice> mapped_by_;  // devices that reach this one, and this one; constant likewise
+  const bool integrated_;            // its memory is the machine's
   CuEvent heartbeat_ = nullptr;      // done since the start: asking for it tells what ails the context
 };
 

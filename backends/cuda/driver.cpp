@@ -52,6 +52,8 @@ CudaFailure failure_of(CuResult result) noexcept {
   switch (result) {
     case kCuNoDevice:
     case kCuDeviceUnavailable:
+    // The application has reset the device under us.
+    case kCuContextIsDestroyed:
       return CudaFailure::kDevice;
     // After a fork the child's driver answers as one that was never initialised.
     case kCuNotInitialized:
@@ -61,7 +63,6 @@ CudaFailure failure_of(CuResult result) noexcept {
     case kCuContained:
     case kCuIllegalAddress:
     case kCuLaunchTimeout:
-    case kCuContextIsDestroyed:
     case kCuAssert:
     case kCuHardwareStackError:
     case kCuIllegalInstruction:

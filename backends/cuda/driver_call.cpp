@@ -13,6 +13,7 @@ CurrentContext::CurrentContext(CudaContext& context) : context_(context), status
 void CurrentContext::end() noexcept {
   if (!pushed_) return;
   pushed_ = false;
+  if (process_is_exiting()) return;
   CuContext popped = nullptr;
   static_cast<void>(context_.driver().cuCtxPopCurrent_v2(&popped));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/machine.hpp"
+#include "backends/cuda/process_exit.hpp"
 
 namespace vmem {
 
@@ -15,7 +16,9 @@ class RelaxedCapture {
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
-  void exchange() noexcept { static_cast<void>(driver_.cuThreadExchangeStreamCaptureMode(&mode_)); }
+  void exchange() noexcept {
+    if (!process_is_exiting()) static_cast<void>(driver_.cuThreadExchangeStreamCaptureMode(&mode_));
+  }
 
   const CudaDriver& driver_;
   CuStreamCaptureMode mode_ = kCuCaptureRelaxed;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "backends/cuda/completion.hpp"
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/driver_call.hpp"
 #include "runtime/support/thread_annotations.hpp"
 
 namespace vmem {
@@ -19,9 +21,12 @@ class EventPoller::State {
 
   explicit State(const CudaDriver& driver) : driver_(driver) {}
 
+  // Starts the thread, once.
+  void start(const std::shared_ptr<State>& self) VMEM_EXCLUDES(mutex_);
   void add(std::shared_ptr<CudaCompletion> event) VMEM_EXCLUDES(mutex_);
   // Ends the thread; waits for it unless it is the caller.
   void stop() VMEM_EXCLUDES(mutex_);
+  void stop_for_exit() VMEM_EXCLUDES(mutex_);
   void run() VMEM_EXCLUDES(mutex_);
 
   Mutex mutex_;
@@ -29,6 +34,7 @@ class EventPoller::State {
 
  private:
   struct OfStream {
+    const CudaContext* context;
     const void* stream;
     std::deque<std::shared_ptr<CudaCompletion>> events;
   };
@@ -38,23 +44,47 @@ class EventPoller::State {
   static constexpr std::chrono::microseconds kNap{50};
   static constexpr std::chrono::milliseconds kLongNap{1};
   static constexpr std::chrono::seconds kUnlikely{1};
+  // A thread that is caught in the driver must not keep the process from ending.
+  static constexpr std::chrono::seconds kPatienceAtExit{1};
 
   // False once it is to end. Parks where nothing is in flight.
   bool take_new() VMEM_EXCLUDES(mutex_);
   bool sweep(bool all);
+  // One context is current at a time, and stays so while events of it are asked.
+  void enter(CudaContext& context);
+  void leave();
   static void pause(Clock::duration idle);
 
   const CudaDriver& driver_;
   CondVar changed_;
+  CondVar ended_;
+  bool running_ VMEM_GUARDED_BY(mutex_) = false;
   std::vector<std::shared_ptr<CudaCompletion>> new_ VMEM_GUARDED_BY(mutex_);
   bool stopping_ VMEM_GUARDED_BY(mutex_) = false;
   bool parked_ VMEM_GUARDED_BY(mutex_) = false;
   std::atomic<bool> has_new_{false};
-  std::vector<OfStream> streams_;  // the thread's own
+  // The thread's own.
+  std::vector<OfStream> streams_;
+  std::optional<CurrentContext> current_;
+  const CudaContext* of_current_ = nullptr;
+  std::shared_ptr<CudaContext> kept_;  // shared: the current one must not end meanwhile
 };
+
+void EventPoller::State::start(const std::shared_ptr<State>& self) {
+  MutexLock lock(mutex_);
+  if (running_ || stopping_) return;
+  running_ = true;
+  thread_ = std::thread([self] { self->run(); });
+}
 
 void EventPoller::State::add(std::shared_ptr<CudaCompletion> event) {
   MutexLock lock(mutex_);
+  if (stopping_) {
+    // Only while the process exits, which settles every event.
+    lock.unlock();
+    static_cast<void>(event->poll());
+    return;
+  }
   new_.push_back(std::move(event));
   has_new_.store(true, std::memory_order_release);
   if (parked_) changed_.notify_one();
@@ -77,6 +107,21 @@ void EventPoller::State::stop() {
   }
 }
 
+void EventPoller::State::stop_for_exit() {
+  std::thread thread;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    has_new_.store(true, std::memory_order_release);
+    changed_.notify_one();
+    thread = std::move(thread_);
+    const auto deadline = Clock::now() + kPatienceAtExit;
+    while (running_ && thread.get_id() != std::this_thread::get_id() && ended_.wait_until(mutex_, deadline)) continue;
+    if (running_ && thread.joinable()) thread.detach();
+  }
+  if (thread.joinable()) thread.join();
+}
+
 bool EventPoller::State::take_new() {
   // Most sweeps find nothing new and take no lock.
   if (!streams_.empty() && !has_new_.load(std::memory_order_acquire)) return true;
@@ -94,9 +139,11 @@ bool EventPoller::State::take_new() {
   }
   for (auto& event : taken) {
     const void* const stream = event->stream();
-    auto of_stream = std::find_if(streams_.begin(), streams_.end(),
-                                  [&](const OfStream& candidate) { return candidate.stream == stream; });
-    if (of_stream == streams_.end()) of_stream = streams_.insert(streams_.end(), OfStream{stream, {}});
+    const CudaContext* const context = &event->context();
+    auto of_stream = std::find_if(streams_.begin(), streams_.end(), [&](const OfStream& candidate) {
+      return candidate.stream == stream && candidate.context == context;
+    });
+    if (of_stream == streams_.end()) of_stream = streams_.insert(streams_.end(), OfStream{context, stream, {}});
     of_stream->events.push_back(std::move(event));
   }
   return true;
@@ -105,6 +152,8 @@ bool EventPoller::State::take_new() {
 bool EventPoller::State::sweep(bool all) {
   bool progress = false;
   for (OfStream& of_stream : streams_) {
+    if (of_stream.events.empty()) continue;
+    enter(of_stream.events.front()->context());
     while (!of_stream.events.empty() && of_stream.events.front()->poll()) {
       of_stream.events.pop_front();
       progress = true;
@@ -113,8 +162,27 @@ bool EventPoller::State::sweep(bool all) {
       progress |= std::erase_if(of_stream.events, [](const auto& event) { return event->poll(); }) != 0;
     }
   }
-  if (progress) std::erase_if(streams_, [](const OfStream& of_stream) { return of_stream.events.empty(); });
+  if (progress) {
+    std::erase_if(streams_, [](const OfStream& of_stream) { return of_stream.events.empty(); });
+    // The last event may have been what kept the context.
+    if (streams_.empty()) leave();
+  }
   return progress;
+}
+
+void EventPoller::State::enter(CudaContext& context) {
+  if (of_current_ == &context) return;
+  leave();
+  kept_ = context.shared_from_this();
+  current_.emplace(context);
+  // Not to be had: it is tried again, so that the failure comes to light.
+  if (current_->status()) of_current_ = &context;
+}
+
+void EventPoller::State::leave() {
+  current_.reset();
+  of_current_ = nullptr;
+  kept_.reset();
 }
 
 void EventPoller::State::pause(Clock::duration idle) {
@@ -142,8 +210,18 @@ void EventPoller::State::run() {
       pause(Clock::now() - last_progress);
     }
   }
-  // What is still there is let go of without the lock; its holders ask for themselves.
+  // Only the process's exit leaves anything: it settles every event.
+  {
+    MutexLock lock(mutex_);
+    for (auto& event : new_) streams_.push_back({&event->context(), event->stream(), {event}});
+    new_.clear();
+  }
+  static_cast<void>(sweep(true));
   streams_.clear();
+  leave();
+  MutexLock lock(mutex_);
+  running_ = false;
+  ended_.notify_all();
 }
 
 EventPoller::EventPoller(const CudaDriver& driver, std::function<bool()> in_child)
@@ -161,9 +239,11 @@ EventPoller::~EventPoller() {
 
 void EventPoller::add(std::shared_ptr<CudaCompletion> event) {
   state_->add(std::move(event));
-  MutexLock lock(state_->mutex_);
-  if (state_->thread_.joinable()) return;
-  state_->thread_ = std::thread([state = state_] { state->run(); });
+  state_->start(state_);
+}
+
+void EventPoller::stop_for_exit() {
+  if (!in_child_()) state_->stop_for_exit();
 }
 
 }  // namespace vmem

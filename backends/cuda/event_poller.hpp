@@ -26,6 +26,8 @@ class EventPoller {
 
   // Keeps the event until it is over.
   void add(std::shared_ptr<CudaCompletion> event);
+  // The process exits: the thread ends, what is in flight fails. Waits for that, but not for long.
+  void stop_for_exit();
 
  private:
   class State;

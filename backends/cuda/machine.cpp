@@ -60,6 +60,9 @@ CudaContext::~CudaContext() {
 }
 
 Status CudaContext::failure() const {
+  if (process_is_exiting()) {
+    return Status(StatusCode::kDeviceFailed, "the process is exiting").with_device(name_);
+  }
   if (failed_.load(std::memory_order_acquire)) {
     MutexLock lock(mutex_);
     return failure_;

@@ -56,7 +56,7 @@ class CudaMachine {
 
 // A device's primary context, with a stock of its events. Shared by the device and the events of its work, which may
 // outlive it; the last of them releases the context.
-class CudaContext {
+class CudaContext : public std::enable_shared_from_this<CudaContext> {
  public:
   static Result<std::shared_ptr<CudaContext>> create(std::shared_ptr<CudaMachine> machine, CuDevice device,
                                                      std::string name);
