@@ -1,12 +1,14 @@
 #include "tests/doubles/driver/process.hpp"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace vmem::sim {
 namespace {
@@ -60,6 +62,19 @@ void watch_process() {
   static_cast<void>(watched);
 }
 
+// A test that names kernels which are not there must not run without them.
+void add_kernels(const std::string& library) {
+  using AddKernels = void (*)(decltype(&vmem_double_add_kernel) add);
+  void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto give =
+      handle != nullptr ? reinterpret_cast<AddKernels>(::dlsym(handle, "vmem_double_add_kernels")) : nullptr;
+  if (give == nullptr) {
+    std::fprintf(stderr, "VMEM_DOUBLE_KERNELS: '%s' gives no kernels\n", library.c_str());
+    std::abort();
+  }
+  give(vmem_double_add_kernel);
+}
+
 }  // namespace
 
 Driver* driver() { return g_driver.load(); }
@@ -91,6 +106,7 @@ Driver& start_driver(const Vendor& vendor) {
   MutexLock lock(now.mutex);
   if (g_driver.load() == nullptr) {
     watch_process();
+    if (!now.get().kernels.empty()) add_kernels(now.get().kernels);
     g_driver = new Driver(now.get(), vendor);
   }
   return *g_driver.load();

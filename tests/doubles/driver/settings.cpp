@@ -1,6 +1,5 @@
 #include "tests/doubles/driver/settings.hpp"
 
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdio>
@@ -10,9 +9,9 @@
 namespace vmem::sim {
 namespace {
 
-constexpr std::array<const char*, 14> kKeys = {"devices", "capacity",   "granularity", "version",      "personality",
-                                               "peer",    "off",        "exclusive",   "integrated",   "wave_width",
-                                               "arena",   "late_calls", "faults",      "checks_ranges"};
+constexpr const char* kKeys[] = {"devices", "capacity",   "granularity", "version",    "personality",
+                                 "peer",    "off",        "exclusive",   "integrated", "wave_width",
+                                 "arena",   "late_calls", "kernels",     "faults",     "checks_ranges"};
 
 template <typename T>
 std::optional<T> number(std::string_view text) {
@@ -171,6 +170,7 @@ bool Settings::set(std::string_view key, std::string_view value) {
   if (key == "peer") return parse_peer(value, *this);
   if (key == "off") return parse_off(value, *this);
   if (key == "exclusive") return exclusive = std::string(value), true;
+  if (key == "kernels") return kernels = std::string(value), true;
   if (key == "integrated") return assign_flag(integrated, value);
   if (key == "wave_width") return assign(wave_width, number<unsigned>(value));
   if (key == "arena") return assign_power_of_two(arena_bytes, value);

@@ -19,6 +19,9 @@
 //   late_calls       after the exit of the process has begun calls are refused as such (refuse), work on (work), or
 //   abort
 //                    the process (abort)
+//   kernels          a shared object that gives bodies to kernels: its vmem_double_add_kernels(add) calls `add`, which
+//   is
+//                    vmem_double_add_kernel, for each
 //   faults           a list such as "<entry>:fail:3:2,<entry>:hang:0": entry, kind (fail, fail_work, hang, corrupt),
 //   number
 //                    of calls before it, code
@@ -54,6 +57,7 @@ struct Settings {
   bool posix_fd = true;
   bool pointers_differ = false;
   std::string exclusive;
+  std::string kernels;
   bool integrated = false;
   unsigned wave_width = 0;
   std::size_t arena_bytes = 0;
