@@ -1,7 +1,7 @@
 /* The control interface of the drivers' doubles: exported beside the driver's own entries, looked up by dlsym.
  *
- * Entries are named without the suffix of their version: a name stands for every form of it. Every function may be called
- * from any thread. */
+ * Entries are named without the suffix of their version: a name stands for every form of it. Every function may be
+ * called from any thread. */
 #pragma once
 
 #include <stddef.h>
