@@ -51,6 +51,7 @@
 #include "runtime/memory/frame.hpp"
 #include "runtime/residency/page_mask.hpp"
 #include "runtime/support/inline_vector.hpp"
+#include "runtime/support/stripes.hpp"
 #include "runtime/support/thread_annotations.hpp"
 
 namespace vmem {
@@ -133,8 +134,8 @@ struct PageFault {
 };
 
 // Thread contract: `mutex` guards every member below it. It is taken after the plan lock and before any FrameStore's;
-// two blocks' mutexes are never held together.
-class Block {
+// two blocks' mutexes are never held together. Neighbours share no cache line: threads on blocks of their own don't meet.
+class alignas(kStripeBytes) Block {
  public:
   Block(Region& region, std::size_t index, std::size_t bytes, bool zeroed);
   Block(const Block&) = delete;
