@@ -151,6 +151,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(std::shared_ptr<CudaMachi
       VMEM_RETURN_IF_ERROR(context->failure());
       machine->log(LogLevel::kWarn, format("{}; scattered pages move by copies instead", loaded.to_string()));
       kernels.reset();
+    } else {
+      machine->log(LogLevel::kInfo, format("device '{}': kernels {}", name, kernels->origin()));
     }
   }
   VMEM_ASSIGN_OR_RETURN(DeviceInfo info, describe(*context, kernels != nullptr));
