@@ -9,14 +9,11 @@
 #include <vector>
 
 #include "runtime/support/bytes.hpp"
-#include "tools/bench/machine.hpp"
 #include "tools/bench/memcpy_team.hpp"
 #include "tools/bench/samples.hpp"
 
 namespace vmem {
 namespace {
-
-constexpr unsigned kMostThreads = 8;  // as many as the runtime's transfers use
 
 std::vector<std::size_t> copy_sizes(bool quick) {
   if (quick) return {4_MiB, 64_MiB};
@@ -141,7 +138,7 @@ Result<double> PairJob::plain_copy_seconds(const DeviceMemory& from, const Devic
 Status PairJob::time(const DeviceMemory& from, const DeviceMemory& to, PinnedMemory& staging, BenchRow& row) {
   row.reference.name =
       from.is_host() || to.is_host() ? "plain driver copy" : "slower of plain driver copies out and in";
-  Reference twice{"memcpy twice", {}};
+  Reference twice{"memcpy twice by as many threads", {}};
   const bool staged = row.simulated && !from.is_host() && !to.is_host();
   std::vector<std::byte> copied(staged ? row.bytes : 0);
   row.verified = true;
@@ -212,7 +209,7 @@ Status PairJob::run(std::size_t bytes) {
 }  // namespace
 
 Status run_copies(BenchContext& context) {
-  MemcpyTeam team(std::min(read_machine().cores, kMostThreads));
+  MemcpyTeam team(kStagedCopyThreads);
   for (const DeviceIndex from : context.plan.workers) {
     for (const DeviceIndex to : context.plan.workers) {
       if (from == to) continue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <barrier>
 #include <cstring>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -73,6 +74,29 @@ MemcpyTeam::~MemcpyTeam() = default;
 
 void MemcpyTeam::copy_twice(std::byte* destination, const std::byte* source, std::size_t bytes) {
   impl_->copy(destination, source, bytes);
+}
+
+void copy_by_pipeline(std::byte* destination, const std::byte* source, std::size_t bytes, std::size_t buffer_bytes,
+                      std::size_t num_buffers) {
+  static std::vector<std::byte> ring;  // touched once, as staging memory is
+  ring.resize(buffer_bytes * num_buffers);
+  const std::size_t num_chunks = (bytes + buffer_bytes - 1) / buffer_bytes;
+  std::counting_semaphore<> free_buffers(static_cast<std::ptrdiff_t>(num_buffers));
+  std::counting_semaphore<> full_buffers(0);
+  const auto size_of = [&](std::size_t chunk) { return std::min(buffer_bytes, bytes - chunk * buffer_bytes); };
+  std::thread out([&] {
+    for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) {
+      full_buffers.acquire();
+      std::memcpy(destination + chunk * buffer_bytes, ring.data() + chunk % num_buffers * buffer_bytes, size_of(chunk));
+      free_buffers.release();
+    }
+  });
+  for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) {
+    free_buffers.acquire();
+    std::memcpy(ring.data() + chunk % num_buffers * buffer_bytes, source + chunk * buffer_bytes, size_of(chunk));
+    full_buffers.release();
+  }
+  out.join();
 }
 
 }  // namespace vmem

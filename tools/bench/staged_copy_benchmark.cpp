@@ -12,7 +12,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/transfer/transfer_engine.hpp"
@@ -26,7 +25,8 @@ namespace {
 
 constexpr double kLeastOfMemcpy = 0.8;
 constexpr double kLeastOfLink = 0.95;
-constexpr unsigned kMostThreads = 8;
+constexpr std::size_t kPipelineBuffer = 2_MiB;
+constexpr std::size_t kPipelineBuffers = 6;
 
 // Host memory, two GPUs, and an engine over them.
 class Pair {
@@ -155,7 +155,7 @@ struct Measured {
 };
 
 // One round warms up and is not kept.
-Result<Measured> measure(const Case& wanted, unsigned samples, MemcpyTeam& team, unsigned num_threads) {
+Result<Measured> measure(const Case& wanted, unsigned samples, MemcpyTeam& team) {
   const std::size_t bytes = wanted.bytes;
   VMEM_ASSIGN_OR_RETURN(const auto pair, Pair::create(wanted.enforced_rate, bytes));
   const auto contents = made_up_bytes(bytes);
@@ -171,7 +171,8 @@ Result<Measured> measure(const Case& wanted, unsigned samples, MemcpyTeam& team,
   const bool enforced = wanted.enforced_rate > 0;
   row.name = fmt::format("{} of {} MiB, links {}", row.pattern, row.bytes >> 20U,
                          enforced ? fmt::format("of {:.0f} GB/s", wanted.enforced_rate / 1e9) : "off");
-  row.reference.name = enforced ? "the link's time" : fmt::format("memcpy twice by {} threads", num_threads);
+  row.reference.name = enforced ? "the link's time" : fmt::format("memcpy twice by {} threads", kStagedCopyThreads);
+  Reference pipeline{"memcpy by one thread a hop", {}};
   measured.least_ratio = wanted.both_ways ? 0 : enforced ? kLeastOfLink : kLeastOfMemcpy;
   std::vector<std::uint8_t> source(enforced ? 0 : row.bytes, 1);
   std::vector<std::uint8_t> target(enforced ? 0 : row.bytes, 2);
@@ -183,10 +184,18 @@ Result<Measured> measure(const Case& wanted, unsigned samples, MemcpyTeam& team,
                       row.bytes);
     }
     const double reference = enforced ? static_cast<double>(bytes) / wanted.enforced_rate : time.seconds();
+    const Stopwatch pipeline_time;
+    if (!enforced) {
+      copy_by_pipeline(reinterpret_cast<std::byte*>(target.data()), reinterpret_cast<const std::byte*>(source.data()),
+                       row.bytes, kPipelineBuffer, kPipelineBuffers);
+    }
+    const double pipeline_seconds = pipeline_time.seconds();
     if (round == 0) continue;
     row.samples.push_back(seconds);
     row.reference.samples.push_back(reference);
+    if (!enforced) pipeline.samples.push_back(pipeline_seconds);
   }
+  if (!enforced) row.other_references.push_back(std::move(pipeline));
   VMEM_ASSIGN_OR_RETURN(row.verified, pair->holds(contents));
   return measured;
 }
@@ -208,6 +217,11 @@ nlohmann::json to_json(const Measured& measured) {
                          {"ratio", row.ratio()},
                          {"verified", row.verified},
                          {"simulated", row.simulated}};
+  for (const Reference& other : row.other_references) {
+    json["other_references"].push_back({{"name", other.name},
+                                        {"bytes_per_second", static_cast<double>(row.bytes) / median(other.samples)},
+                                        {"samples", other.samples}});
+  }
   if (measured.least_ratio > 0) {
     json["reach"] = {{"ratio", measured.least_ratio}};
     json["reached"] = row.ratio() >= measured.least_ratio;
@@ -218,8 +232,7 @@ nlohmann::json to_json(const Measured& measured) {
 int run(int count, char** arguments) {
   const auto options = parse_operation_arguments(count, arguments);
   if (!options) return 2;
-  const unsigned num_threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
-  MemcpyTeam team(num_threads);
+  MemcpyTeam team(kStagedCopyThreads);
   std::vector<Case> cases;
   for (const std::size_t bytes : {1_MiB, 16_MiB, 64_MiB, 256_MiB}) cases.push_back({bytes, 0, false});
   cases.push_back({64_MiB, 0, true});
@@ -231,7 +244,7 @@ int run(int count, char** arguments) {
   std::cout << table_header();
   bool all_verified = true;
   for (const Case& wanted : cases) {
-    const auto measured = measure(wanted, options->samples, team, num_threads);
+    const auto measured = measure(wanted, options->samples, team);
     if (!measured) {
       std::cerr << measured.error().to_string() << '\n';
       return 3;
