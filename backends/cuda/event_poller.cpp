@@ -39,6 +39,7 @@ class EventPoller::State {
     std::deque<std::shared_ptr<CudaCompletion>> events;
   };
   static constexpr int kSweepsBetweenFull = 16;
+  static constexpr int kPausesBetweenSweeps = 16;
   static constexpr std::chrono::microseconds kSpin{200};
   static constexpr std::chrono::milliseconds kYield{5};
   static constexpr std::chrono::microseconds kNap{50};
@@ -186,7 +187,11 @@ void EventPoller::State::leave() {
 }
 
 void EventPoller::State::pause(Clock::duration idle) {
-  if (idle < kSpin) return;
+  if (idle < kSpin) {
+    // About a microsecond in which the driver's locks are others' to take.
+    for (int i = 0; i < kPausesBetweenSweeps; ++i) __builtin_ia32_pause();
+    return;
+  }
   if (idle < kYield) return std::this_thread::yield();
   std::this_thread::sleep_for(idle < kUnlikely ? kNap
                                                : std::chrono::duration_cast<std::chrono::microseconds>(kLongNap));

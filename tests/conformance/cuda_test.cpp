@@ -1,5 +1,7 @@
 // The suite on NVIDIA GPUs, where there are any: elsewhere nothing is registered.
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "backends/cuda/cuda_backend.hpp"
@@ -14,7 +16,12 @@ enum class With { kItsKind, kHostMemory };
 
 Result<CudaOptions> real_options() {
   VMEM_ASSIGN_OR_RETURN(CudaOptions options, read_cuda_options());
-  if (options.probe_program.empty()) options.probe_program = VMEM_CUDA_PROBE;
+  if (!options.probe_program.empty()) return options;
+  // The build folder may have been copied to the machine that has the GPUs.
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto copied = self.parent_path() / "../../libexec/vmem/vmem-probe-peers";
+  options.probe_program = std::filesystem::exists(copied, error) ? copied.string() : VMEM_CUDA_PROBE;
   return options;
 }
 

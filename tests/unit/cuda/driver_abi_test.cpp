@@ -56,8 +56,9 @@ static_assert(!SameSignature<CuResult(int*), CUresult(long*)>::value);
 VMEM_CUDA_ENTRIES(VMEM_COMPARE)
 #undef VMEM_COMPARE
 
-TEST(DriverAbiTest, HasTheHeadersValues) {
 #define VMEM_EQUAL(ours, theirs) EXPECT_EQ(static_cast<long>(ours), static_cast<long>(theirs)) << #theirs
+
+TEST(DriverAbiTest, HasTheHeadersErrors) {
   VMEM_EQUAL(kCuSuccess, CUDA_SUCCESS);
   VMEM_EQUAL(kCuInvalidValue, CUDA_ERROR_INVALID_VALUE);
   VMEM_EQUAL(kCuOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
@@ -107,6 +108,9 @@ TEST(DriverAbiTest, HasTheHeadersValues) {
   VMEM_EQUAL(kCuCapturedEvent, CUDA_ERROR_CAPTURED_EVENT);
   VMEM_EQUAL(kCuTimeout, CUDA_ERROR_TIMEOUT);
   VMEM_EQUAL(kCuUnknown, CUDA_ERROR_UNKNOWN);
+}
+
+TEST(DriverAbiTest, HasTheHeadersAttributes) {
   VMEM_EQUAL(kCuAttributeMaxThreadsPerBlock, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   VMEM_EQUAL(kCuAttributeWarpSize, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
   VMEM_EQUAL(kCuAttributeKernelExecTimeout, CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT);
@@ -130,6 +134,9 @@ TEST(DriverAbiTest, HasTheHeadersValues) {
   VMEM_EQUAL(kCuPointerRangeStart, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
   VMEM_EQUAL(kCuPointerRangeSize, CU_POINTER_ATTRIBUTE_RANGE_SIZE);
   VMEM_EQUAL(kCuPointerMapped, CU_POINTER_ATTRIBUTE_MAPPED);
+}
+
+TEST(DriverAbiTest, HasTheHeadersFlags) {
   VMEM_EQUAL(kCuMemoryHost, CU_MEMORYTYPE_HOST);
   VMEM_EQUAL(kCuMemoryDevice, CU_MEMORYTYPE_DEVICE);
   VMEM_EQUAL(kCuCaptureGlobal, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -150,8 +157,8 @@ TEST(DriverAbiTest, HasTheHeadersValues) {
   VMEM_EQUAL(kCuStreamWaitValueGreaterOrEqual, CU_STREAM_WAIT_VALUE_GEQ);
   EXPECT_EQ(reinterpret_cast<CUstream>(kCuStreamLegacy), CU_STREAM_LEGACY);
   EXPECT_EQ(reinterpret_cast<CUstream>(kCuStreamPerThread), CU_STREAM_PER_THREAD);
-#undef VMEM_EQUAL
 }
+#undef VMEM_EQUAL
 
 TEST(DriverAbiTest, HasTheHeadersLayouts) {
 #define VMEM_SAME_PLACE(ours, our_member, theirs, their_member)          \

@@ -1,18 +1,22 @@
 // A libcuda.so.1 that starts to be one, in several ways: compiled with its version and what cuInit answers.
+#include "backends/cuda/driver_abi.hpp"
+
+using vmem::CuResult;
+
 extern "C" {
 
 #if defined(DRIVER_VERSION)
-int cuDriverGetVersion(int* version) {
+CuResult cuDriverGetVersion(int* version) {
   *version = DRIVER_VERSION;
-  return VERSION_RESULT;
+  return CuResult(VERSION_RESULT);
 }
 
-int cuInit(unsigned) { return INIT_RESULT; }
+CuResult cuInit(unsigned) { return CuResult(INIT_RESULT); }
 
-int cuGetErrorName(int error, const char** name) {
-  if (error != 999) return 1;
+CuResult cuGetErrorName(CuResult error, const char** name) {
+  if (error != vmem::kCuUnknown) return vmem::kCuInvalidValue;
   *name = "CUDA_ERROR_UNKNOWN";
-  return 0;
+  return vmem::kCuSuccess;
 }
 #else
 int something_else() { return 0; }
