@@ -120,6 +120,7 @@ class VMEM_API Pool {
   Result<Translation> translate(PoolAddress address) const;
   /// Where the pages of a range are valid: bytes on each device, by index.
   Result<std::vector<std::size_t>> residency(PoolAddress address, std::size_t bytes) const;
+  /// Empty where the process is out of memory.
   PoolStats stats() const;
   /// Success, or a failure that lasts: a failed device, or pages that did not arrive for an acquire on a stream and
   /// have been neither fetched again nor discarded since. Looks at every block: for checks, not for hot paths.

@@ -1,6 +1,7 @@
 #include "runtime/memory/frame_store.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "runtime/support/bytes.hpp"
@@ -18,6 +19,16 @@ struct FrameSlab {
 namespace {
 
 constexpr std::size_t kBlocksInSlab = 4;
+
+// False where a driver's call that gives memory back fails, in whatever way.
+template <typename Call>
+bool succeeds(Call call) noexcept {
+  try {
+    return call().is_ok();
+  } catch (const std::exception&) {  // out of memory
+    return false;
+  }
+}
 
 bool is_out_of_memory(StatusCode code) noexcept {
   return code == StatusCode::kOutOfDeviceMemory || code == StatusCode::kOutOfHostMemory ||
@@ -90,15 +101,14 @@ FrameStore::FrameStore(Device& device, const Options& options)
 FrameStore::~FrameStore() {
   MutexLock lock(mutex_);
   VMEM_CHECK(figures_.num_frames == 0);
-  for (const Chunk& chunk : quarantine_) {
-    cache_.push_back(chunk);
-    cached_ += chunk.bytes;
-  }
   // A driver that refuses once gets a second chance; one that is gone refuses for good, and took the memory with it.
   for (int attempt = 0; attempt < 2; ++attempt) {
     shrink(0);
+    std::erase_if(quarantine_,
+                  [this](const Chunk& chunk) { return succeeds([&] { return device_.destroy_chunk(chunk); }); });
     // What is left holds quarantined frames.
-    std::erase_if(slabs_, [this](const auto& slab) { return device_.deallocate(slab->address).is_ok(); });
+    std::erase_if(slabs_,
+                  [this](const auto& slab) { return succeeds([&] { return device_.deallocate(slab->address); }); });
   }
 }
 
@@ -170,7 +180,15 @@ Result<Frame> FrameStore::allocate(std::size_t bytes) {
   return uses_windows_ ? allocate_chunk(bytes, rounded) : allocate_extent(bytes, rounded);
 }
 
-void FrameStore::hand_out(Frame& frame, std::size_t asked, std::size_t bytes) {
+// Room in the lists for every chunk that is out and one more, so that none fails to come back.
+void FrameStore::reserve_for_return() {
+  for (std::vector<Chunk>* list : {&cache_, &quarantine_}) {
+    const std::size_t needed = list->size() + figures_.num_frames + 1;
+    if (list->capacity() < needed) list->reserve(std::max<std::size_t>(2 * needed, 16));
+  }
+}
+
+void FrameStore::hand_out(Frame& frame, std::size_t asked, std::size_t bytes) noexcept {
   VMEM_CHECK(figures_.reserved_bytes >= bytes);
   frame.store_ = this;
   frame.bytes_ = bytes;
@@ -184,12 +202,13 @@ void FrameStore::hand_out(Frame& frame, std::size_t asked, std::size_t bytes) {
 }
 
 Result<Frame> FrameStore::allocate_chunk(std::size_t asked, std::size_t bytes) {
-  Frame frame;
   {
     MutexLock lock(mutex_);
+    reserve_for_return();
     // The one that was dropped last is the likeliest to be in the hardware's caches.
     const auto same = std::find_if(cache_.rbegin(), cache_.rend(), [&](const Chunk& c) { return c.bytes == bytes; });
     if (same != cache_.rend()) {
+      Frame frame;
       frame.chunk_ = *same;
       cache_.erase(std::next(same).base());
       cached_ -= bytes;
@@ -206,6 +225,23 @@ Result<Frame> FrameStore::allocate_chunk(std::size_t asked, std::size_t bytes) {
     // Counted before it is there, so that nobody else counts on it.
     figures_.physical_bytes += bytes;
   }
+  Frame frame;
+  try {
+    VMEM_ASSIGN_OR_RETURN(frame, create_frame(asked, bytes));
+  } catch (...) {  // out of memory
+    uncount(bytes);
+    throw;
+  }
+  return frame;
+}
+
+void FrameStore::uncount(std::size_t bytes) noexcept {
+  MutexLock lock(mutex_);
+  figures_.physical_bytes -= bytes;
+}
+
+// A chunk that is counted; on an error it is no longer.
+Result<Frame> FrameStore::create_frame(std::size_t asked, std::size_t bytes) {
   Result<Chunk> chunk = device_.create_chunk(bytes);
   if (!chunk && is_out_of_memory(chunk.error().code())) {
     bool shrunk = false;
@@ -215,13 +251,20 @@ Result<Frame> FrameStore::allocate_chunk(std::size_t asked, std::size_t bytes) {
     }
     if (shrunk) chunk = device_.create_chunk(bytes);
   }
-  MutexLock lock(mutex_);
   if (!chunk) {
-    figures_.physical_bytes -= bytes;
-    lock.unlock();
-    return refused_by_driver(chunk.error(), asked);
+    Status refusal = refused_by_driver(chunk.error(), asked);
+    uncount(bytes);
+    return refusal;
+  }
+  MutexLock lock(mutex_);
+  try {
+    reserve_for_return();
+  } catch (...) {  // out of memory
+    static_cast<void>(device_.destroy_chunk(*chunk));
+    throw;
   }
   figures_.peak_physical_bytes = std::max(figures_.peak_physical_bytes, figures_.physical_bytes);
+  Frame frame;
   frame.chunk_ = *chunk;
   hand_out(frame, asked, bytes);
   return frame;
@@ -279,16 +322,20 @@ Result<Frame> FrameStore::cut_from_new_slab(std::size_t asked, std::size_t bytes
       return refused(asked, limit_ - figures_.used_bytes,
                      "the free memory is in pieces that are too small: release buffers on this device");
     }
+    slabs_.reserve(slabs_.size() + 1);
     slab_bytes = std::min(room, std::max(bytes, checked_multiply(block_, kBlocksInSlab).value_or(block_)));
     figures_.physical_bytes += slab_bytes;
   }
-  Result<std::unique_ptr<FrameSlab>> slab = create_slab(slab_bytes, bytes);
-  MutexLock lock(mutex_);
-  figures_.physical_bytes -= slab_bytes;
-  if (!slab) {
-    lock.unlock();
-    return refused_by_driver(slab.error(), asked);
+  Result<std::unique_ptr<FrameSlab>> slab = std::unique_ptr<FrameSlab>();
+  try {
+    slab = create_slab(slab_bytes, bytes);
+  } catch (...) {  // out of memory
+    uncount(slab_bytes);
+    throw;
   }
+  uncount(slab_bytes);
+  if (!slab) return refused_by_driver(slab.error(), asked);
+  MutexLock lock(mutex_);
   slabs_.push_back(std::move(slab).value());
   FrameSlab& made = *slabs_.back();
   figures_.physical_bytes += made.bytes;
@@ -301,11 +348,14 @@ Result<Frame> FrameStore::cut_from_new_slab(std::size_t asked, std::size_t bytes
 Result<std::unique_ptr<FrameSlab>> FrameStore::create_slab(std::size_t bytes, std::size_t smallest) {
   bool may_shrink = true;
   for (;;) {
+    // Its books come first: with the memory in hand nothing can fail any more.
+    auto extents = ExtentAllocator::create({bytes, granularity_, strategy_});
+    VMEM_CHECK(extents);
+    auto slab = std::make_unique<FrameSlab>(FrameSlab{nullptr, bytes, std::move(extents).value()});
     Result<void*> address = device_.allocate(bytes);
     if (address) {
-      auto extents = ExtentAllocator::create({bytes, granularity_, strategy_});
-      VMEM_CHECK(extents);
-      return std::make_unique<FrameSlab>(FrameSlab{*address, bytes, std::move(extents).value()});
+      slab->address = *address;
+      return slab;
     }
     if (!is_out_of_memory(address.error().code())) return address.error();
     if (std::exchange(may_shrink, false)) {
@@ -362,13 +412,14 @@ std::size_t FrameStore::shrink(std::size_t keep) {
   const std::size_t before = cached_;
   if (uses_windows_) {
     std::erase_if(cache_, [&](const Chunk& chunk) VMEM_NO_THREAD_SAFETY_ANALYSIS {
-      if (cached_ <= keep || !device_.destroy_chunk(chunk)) return false;
+      if (cached_ <= keep || !succeeds([&] { return device_.destroy_chunk(chunk); })) return false;
       cached_ -= chunk.bytes;
       return true;
     });
   } else {
     std::erase_if(slabs_, [&](const std::unique_ptr<FrameSlab>& slab) VMEM_NO_THREAD_SAFETY_ANALYSIS {
-      if (cached_ <= keep || slab->extents.num_used() != 0 || !device_.deallocate(slab->address)) return false;
+      if (cached_ <= keep || slab->extents.num_used() != 0) return false;
+      if (!succeeds([&] { return device_.deallocate(slab->address); })) return false;
       cached_ -= slab->bytes;
       return true;
     });

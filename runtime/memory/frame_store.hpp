@@ -111,12 +111,15 @@ class FrameStore {
   std::size_t available_locked(SpareUse spare) const VMEM_REQUIRES(mutex_);
 
   Result<Frame> allocate_chunk(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
+  Result<Frame> create_frame(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
+  void uncount(std::size_t bytes) noexcept VMEM_EXCLUDES(mutex_);
   Result<Frame> allocate_extent(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
   Result<Frame> cut_from_new_slab(std::size_t asked, std::size_t bytes) VMEM_REQUIRES(grow_mutex_);
   std::optional<Frame> cut_from_slabs(std::size_t asked, std::size_t bytes) VMEM_REQUIRES(mutex_);
   Frame cut(FrameSlab& slab, std::size_t asked, std::size_t bytes) VMEM_REQUIRES(mutex_);
   Result<std::unique_ptr<FrameSlab>> create_slab(std::size_t bytes, std::size_t smallest) VMEM_EXCLUDES(mutex_);
-  void hand_out(Frame& frame, std::size_t asked, std::size_t bytes) VMEM_REQUIRES(mutex_);
+  void reserve_for_return() VMEM_REQUIRES(mutex_);
+  void hand_out(Frame& frame, std::size_t asked, std::size_t bytes) noexcept VMEM_REQUIRES(mutex_);
 
   void take_back(Frame& frame, Then then) noexcept VMEM_EXCLUDES(mutex_);
   // Gives cached memory back to the driver, the oldest first, until at most `keep` bytes of it are left; what the

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/pool/pool_impl.hpp"
+#include "runtime/pool/without_exceptions.hpp"
 #include "runtime/support/bytes.hpp"
 #include "runtime/support/check.hpp"
 #include "runtime/support/format.hpp"
@@ -35,6 +36,35 @@ class Awaited {
 
  private:
   std::vector<BufferRecord*> records_;
+};
+
+// Takes a claim's holds away again unless it is granted for good.
+class HoldGuard {
+ public:
+  HoldGuard(Residency& residency, Claim& claim) noexcept : residency_(residency), claim_(&claim) {}
+  HoldGuard(const HoldGuard&) = delete;
+  HoldGuard& operator=(const HoldGuard&) = delete;
+  ~HoldGuard() {
+    if (claim_ != nullptr) residency_.drop(*claim_);
+  }
+  void keep() noexcept { claim_ = nullptr; }
+
+ private:
+  Residency& residency_;
+  Claim* claim_;
+};
+
+// Finishes a plan at the latest when it goes.
+class PlanGuard {
+ public:
+  PlanGuard(Residency& residency, Plan& plan) noexcept : residency_(residency), plan_(plan) {}
+  PlanGuard(const PlanGuard&) = delete;
+  PlanGuard& operator=(const PlanGuard&) = delete;
+  ~PlanGuard() { residency_.finish(plan_); }
+
+ private:
+  Residency& residency_;
+  Plan& plan_;
 };
 
 }  // namespace
@@ -113,22 +143,24 @@ Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const
   Patience patience(options.deadline.value_or(options_.acquire_deadline));
   bool fetched = false;
   Status status = hold(ranges, claim, order, patience);
-  if (status && !claim.resident) {
-    status = fetch(claim, patience);
-    fetched = status.is_ok();
-    if (!status) residency_->drop(claim);
-  }
-  if (status && !(claim.waits.empty() && claim.arrivals.empty())) {
-    status = order_after(claim, patience);
-    if (!status) residency_->drop(claim);
-  }
   if (!status) {
     failed_.fetch_add(1, std::memory_order_relaxed);
     return status;
   }
+  HoldGuard held(*residency_, claim);
+  if (!claim.resident) {
+    status = fetch(claim, patience);
+    fetched = status.is_ok();
+  }
+  if (status && !(claim.waits.empty() && claim.arrivals.empty())) status = order_after(claim, patience);
+  if (!status) {
+    failed_.fetch_add(1, std::memory_order_relaxed);
+    return status;
+  }
+  for (std::size_t i = 0; i < ranges.size(); ++i) grant->pointers.push_back(nullptr);
+  held.keep();
   acquires_.add();
   if (fetched) fetched_.fetch_add(1, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < ranges.size(); ++i) grant->pointers.push_back(nullptr);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const ClaimRange& range = claim.ranges[i];
     const std::size_t in_block = range.offset & (range.region->block_bytes() - 1);
@@ -145,11 +177,13 @@ Status Pool::Impl::fetch(Claim& claim, Patience& patience) {
   bool evict_all = false;
   for (;;) {
     VMEM_ASSIGN_OR_RETURN(Plan plan, residency_->plan(claim, excluded, evict_all, patience));
+    const PlanGuard ending(*residency_, plan);
     PlanRunner runner(*residency_, *context_.transfers, moves_, patience.cancelled());
     Status status = runner.run(plan, claim);
     // Counted in before other plans may look at the blocks again.
     const bool made_room = status && plan.makes_room;
-    const bool granted = status && !made_room && (status = residency_->grant(claim));
+    if (status && !made_room) status = without_exceptions([&] { return residency_->grant(claim); });
+    const bool granted = status && !made_room;
     residency_->finish(plan);
     if (made_room) continue;
     if (granted) return {};
@@ -222,17 +256,21 @@ Status Pool::Impl::record_use(const Claim& claim, std::optional<Event>& use) {
   Device& device = *context_.devices[claim.device];
   Status status;
   for (int i = 0; i < kTries; ++i) {
-    auto event = device.record(claim.stream);
+    Result<Event> event = Event();
+    residency_->reserve().finish([&] { event = device.record(claim.stream); });
     if (event) {
       use = std::move(*event);
       return {};
     }
     status = event.error();
   }
-  if (!take_in_failures(status)) residency_->fail_device(claim.device, status);
+  bool failed = false;
+  residency_->reserve().finish([&] { failed = take_in_failures(status); });
+  if (!failed) residency_->fail_device(claim.device, status);
   return status;
 }
 
+// Throws before anything is given back, or not at all.
 Status Pool::Impl::release(Acquired::Grant& grant) {
   Claim& claim = grant.claim;
   VMEM_RETURN_IF_ERROR(check_fork());
@@ -244,7 +282,7 @@ Status Pool::Impl::release(Acquired::Grant& grant) {
   const std::uint32_t kept = options_.unmap_released ? 1 : 0;
   for (std::size_t i = 0; i < claim.ranges.size() * kept; ++i) claim.ranges[i].region->num_claims.fetch_add(1);
   const Status status = residency_->release(claim, use);
-  if (kept != 0) residency_->hide(claim);
+  if (kept != 0) residency_->hide(claim);  // what can't be hidden stays reachable
   for (std::size_t i = 0; i < claim.ranges.size() * kept; ++i) claim.ranges[i].region->num_claims.fetch_sub(1);
   return status ? recorded : status;
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/pool/grant.hpp"
 #include "runtime/pool/pool_impl.hpp"
+#include "runtime/pool/without_exceptions.hpp"
 #include "runtime/support/check.hpp"
 
 namespace vmem {
@@ -31,20 +32,26 @@ void* Acquired::data(std::size_t index) const noexcept {
 }
 
 Status Acquired::status() const {
-  if (!grant_) return {StatusCode::kInvalidValue, "released already"};
-  return Pool::Impl::status_of(*grant_);
+  return without_exceptions([&]() -> Status {
+    if (!grant_) return {StatusCode::kInvalidValue, "released already"};
+    return Pool::Impl::status_of(*grant_);
+  });
 }
 
 Status Acquired::wait() const {
-  if (!grant_) return {StatusCode::kInvalidValue, "released already"};
-  for (const Event& arrival : grant_->claim.arrivals) VMEM_RETURN_IF_ERROR(arrival.wait());
-  return {};
+  return without_exceptions([&]() -> Status {
+    if (!grant_) return {StatusCode::kInvalidValue, "released already"};
+    for (const Event& arrival : grant_->claim.arrivals) VMEM_RETURN_IF_ERROR(arrival.wait());
+    return {};
+  });
 }
 
 Status Acquired::release() {
-  if (!grant_) return {StatusCode::kInvalidValue, "released already"};
-  const std::unique_ptr<Grant> grant = std::move(grant_);
-  return grant->pool->release(*grant);
+  return without_exceptions([&]() -> Status {
+    if (!grant_) return {StatusCode::kInvalidValue, "released already"};
+    const std::unique_ptr<Grant> grant = std::move(grant_);
+    return grant->pool->release(*grant);
+  });
 }
 
 }  // namespace vmem

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/pool/without_exceptions.hpp"
 #include "runtime/support/bytes.hpp"
 #include "runtime/support/check.hpp"
 #include "runtime/support/format.hpp"
@@ -74,10 +75,23 @@ Result<PoolAddress> BufferTable::allocate(std::size_t bytes, bool zeroed, std::o
     record->region->prefer(preferred);
   }
   const PoolAddress address = record->address;
-  VMEM_CHECK(table_.insert({address, bytes, to_value(record.get())}));
+  try {
+    VMEM_CHECK(table_.insert({address, bytes, to_value(record.get())}));
+  } catch (...) {  // out of memory
+    give_addresses_back(*record);
+    throw;
+  }
   static_cast<void>(record.release());  // the table's now
   allocated_bytes_ += bytes;
   return address;
+}
+
+void BufferTable::give_addresses_back(BufferRecord& record) {
+  if (record.shared != nullptr) {
+    leave_shared(record);
+  } else {
+    VMEM_CHECK(space_->deallocate(record.range));
+  }
 }
 
 Result<std::unique_ptr<BufferRecord>> BufferTable::make_own(std::size_t bytes, bool zeroed) {
@@ -85,8 +99,13 @@ Result<std::unique_ptr<BufferRecord>> BufferTable::make_own(std::size_t bytes, b
   VMEM_ASSIGN_OR_RETURN(record->range, space_->allocate(bytes, options_.block_bytes));
   record->address = record->range.address;
   record->bytes = bytes;
-  record->own = std::make_unique<Region>(record->address, align_up(bytes, kPageBytes), options_.block_bytes, zeroed,
-                                         residency_.num_devices());
+  try {
+    record->own = std::make_unique<Region>(record->address, align_up(bytes, kPageBytes), options_.block_bytes, zeroed,
+                                           residency_.num_devices());
+  } catch (...) {  // out of memory
+    VMEM_CHECK(space_->deallocate(record->range));
+    throw;
+  }
   record->region = record->own.get();
   return record;
 }
@@ -94,6 +113,7 @@ Result<std::unique_ptr<BufferRecord>> BufferTable::make_own(std::size_t bytes, b
 Result<std::unique_ptr<BufferRecord>> BufferTable::make_packed(std::size_t bytes, bool zeroed) {
   auto record = std::make_unique<BufferRecord>();
   VMEM_ASSIGN_OR_RETURN(record->shared, shared_with_room(bytes, record->extent));
+  // From here on nothing fails.
   record->region = &record->shared->region;
   record->offset = record->extent.offset;
   record->address = record->region->address() + record->offset;
@@ -102,7 +122,7 @@ Result<std::unique_ptr<BufferRecord>> BufferTable::make_packed(std::size_t bytes
   const PageRange pages = pages_of(*record);
   // Nobody can hold the pages: the buffer before was freed, and this one has not been handed out.
   VMEM_CHECK(Residency::check_unused(record->region->block(0), pages));
-  Residency::forget(record->region->block(0), pages, zeroed);
+  residency_.forget(record->region->block(0), pages, zeroed);
   return record;
 }
 
@@ -114,10 +134,18 @@ Result<SharedRegion*> BufferTable::shared_with_room(std::size_t bytes, Extent& e
     }
   }
   VMEM_ASSIGN_OR_RETURN(auto extents, ExtentAllocator::create({shared_bytes_, kPageBytes, options_.fit}));
+  shared_.reserve(shared_.size() + 1);
   VMEM_ASSIGN_OR_RETURN(const PoolRange range, space_->allocate(shared_bytes_, shared_bytes_));
-  shared_.push_back(std::unique_ptr<SharedRegion>(new SharedRegion{
-      range, {range.address, shared_bytes_, shared_bytes_, false, residency_.num_devices()}, std::move(extents), 0}));
-  extent = *shared_.back()->extents.allocate(bytes);
+  try {
+    std::unique_ptr<SharedRegion> made(new SharedRegion{
+        range, {range.address, shared_bytes_, shared_bytes_, false, residency_.num_devices()}, std::move(extents), 0});
+    made->region.block(0);  // its only one
+    extent = *made->extents.allocate(bytes);
+    shared_.push_back(std::move(made));
+  } catch (...) {  // out of memory
+    VMEM_CHECK(space_->deallocate(range));
+    throw;
+  }
   return shared_.back().get();
 }
 
@@ -138,10 +166,10 @@ Status BufferTable::free(PoolAddress address) {
   lock.unlock();
   sections_.wait_for_readers();
   std::unique_ptr<BufferRecord> record(to_record(entry->value));
-  const Status unused = begin_end(*record);
+  const Status unused = without_exceptions([&] { return begin_end(*record); });
   lock.lock();
   if (!unused) {
-    VMEM_CHECK(table_.insert(*entry));
+    residency_.reserve().finish([&] { VMEM_CHECK(table_.insert(*entry)); });
     static_cast<void>(record.release());
   }
   if (--undecided_ == 0) decided_.notify_all();
@@ -151,11 +179,8 @@ Status BufferTable::free(PoolAddress address) {
   record->own.reset();  // gives its windows back before the addresses can be used again
   lock.lock();
   allocated_bytes_ -= record->bytes;
-  if (record->shared != nullptr) {
-    leave_shared(*record);
-    return {};
-  }
-  return space_->deallocate(record->range);
+  give_addresses_back(*record);
+  return {};
 }
 
 std::uint64_t BufferTable::wait_until_decided() {
@@ -174,7 +199,7 @@ void BufferTable::finish_end(BufferRecord& record) {
   if (record.shared == nullptr) {
     residency_.finish_retire(*record.region);
   } else {
-    Residency::forget(record.region->block(0), pages_of(record), false);
+    residency_.forget(record.region->block(0), pages_of(record), false);
   }
 }
 
@@ -184,7 +209,7 @@ void BufferTable::leave_shared(BufferRecord& record) {
   if (--shared.num_buffers != 0) return;
   const auto empty = std::count_if(shared_.begin(), shared_.end(), [](const auto& s) { return s->num_buffers == 0; });
   // A claim that has just looked a freed buffer up may still be there: then it stays, empty.
-  if (empty < 2 || !residency_.retire(shared.region)) return;
+  if (empty < 2 || !without_exceptions([&] { return residency_.retire(shared.region); })) return;
   const PoolRange range = shared.range;
   std::erase_if(shared_, [&](const auto& s) { return s.get() == &shared; });
   VMEM_CHECK(space_->deallocate(range).is_ok());

@@ -98,6 +98,7 @@ class BufferTable {
   Result<std::unique_ptr<BufferRecord>> make_packed(std::size_t bytes, bool zeroed) VMEM_REQUIRES(mutex_);
   Result<std::unique_ptr<BufferRecord>> make_own(std::size_t bytes, bool zeroed);
   Result<SharedRegion*> shared_with_room(std::size_t bytes, Extent& extent) VMEM_REQUIRES(mutex_);
+  void give_addresses_back(BufferRecord& record) VMEM_REQUIRES(mutex_);
   Status begin_end(BufferRecord& record);
   void finish_end(BufferRecord& record);
   void leave_shared(BufferRecord& record) VMEM_REQUIRES(mutex_);

@@ -1,8 +1,10 @@
 #include "runtime/pool/plan_runner.hpp"
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
+#include "runtime/pool/without_exceptions.hpp"
 #include "runtime/support/check.hpp"
 
 namespace vmem {
@@ -33,17 +35,7 @@ Status PlanRunner::wait_for(const std::vector<Event>& events) const {
 }
 
 Status PlanRunner::run(Plan& plan, Claim& claim) {
-  Status status = start_evictions(plan);
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < claim.pieces.size() && status && !plan.makes_room; ++i) {
-    Piece& piece = claim.pieces[i];
-    while (status && next < plan.frames.size() && plan.frames[next].region == &piece.block->region() &&
-           plan.frames[next].first_block <= piece.block->index()) {
-      status = make_frames(plan, plan.frames[next]);
-      ++next;
-    }
-    if (status && !piece.resident) status = start_fetches(claim, piece);
-  }
+  Status status = without_exceptions([&] { return start_all(plan, claim); });
   // What is under way is seen through also after an error: each move commits alone.
   while (!leaving_.empty()) {
     Status left = finish_next_eviction(plan);
@@ -51,6 +43,21 @@ Status PlanRunner::run(Plan& plan, Claim& claim) {
   }
   Status arrived = finish_fetches(claim);
   return status ? arrived : status;
+}
+
+Status PlanRunner::start_all(Plan& plan, Claim& claim) {
+  VMEM_RETURN_IF_ERROR(start_evictions(plan));
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < claim.pieces.size() && !plan.makes_room; ++i) {
+    Piece& piece = claim.pieces[i];
+    while (next < plan.frames.size() && plan.frames[next].region == &piece.block->region() &&
+           plan.frames[next].first_block <= piece.block->index()) {
+      VMEM_RETURN_IF_ERROR(make_frames(plan, plan.frames[next]));
+      ++next;
+    }
+    if (!piece.resident) VMEM_RETURN_IF_ERROR(start_fetches(claim, piece));
+  }
+  return {};
 }
 
 Result<Event> PlanRunner::start(const Move& move) {
@@ -67,40 +74,40 @@ Result<Event> PlanRunner::start(const Move& move) {
 Status PlanRunner::start_evictions(Plan& plan) {
   for (Eviction& eviction : plan.evictions) {
     if (is_cancelled()) return cancelled();
-    Leaving leaving{&eviction, {}, {}};
-    for (Departure& departure : eviction.departures) {
-      auto move = residency_.begin_departure(eviction, departure);
-      Result<Event> event = Event();
-      // Where nothing is left to copy, the frame is still in use until those before are done.
-      if (move && !move->pages.none()) event = start(*move);
-      if (!move || !event) {
-        leaving.status = move ? event.error() : move.error();
-        if (departure.to != plan.device) refused_by_ = departure.to;
-        break;
-      }
-      leaving.copies.push_back({std::move(*move), std::move(*event)});
-    }
-    const bool failed = !leaving.status;
-    leaving_.push_back(std::move(leaving));
-    if (failed) return leaving_.back().status;
+    Leaving& leaving = leaving_.emplace_back();
+    leaving.eviction = &eviction;
+    leaving.status = without_exceptions([&] { return start_departures(plan, leaving); });
+    if (!leaving.status) return leaving.status;
   }
   return {};
 }
 
-Status PlanRunner::finish_next_eviction(Plan& plan) {
+Status PlanRunner::start_departures(const Plan& plan, Leaving& leaving) {
+  std::vector<Departure>& departures = leaving.eviction->departures;
+  leaving.copies.reserve(departures.size());  // a copy that was started must not be lost
+  for (Departure& departure : departures) {
+    auto move = residency_.begin_departure(*leaving.eviction, departure);
+    Result<Event> event = Event();
+    // Where nothing is left to copy, the frame is still in use until those before are done.
+    if (move && !move->pages.none()) event = start(*move);
+    if (!move || !event) {
+      if (departure.to != plan.device) refused_by_ = departure.to;
+      return move ? event.error() : move.error();
+    }
+    leaving.copies.push_back({std::move(*move), std::move(*event)});
+  }
+  return {};
+}
+
+Status PlanRunner::finish_next_eviction(Plan& plan) noexcept {
   VMEM_CHECK(!leaving_.empty());
   Leaving leaving = std::move(leaving_.front());
   leaving_.pop_front();
   for (const Copy& copy : leaving.copies) {
-    Status status = copy.move.pages.none() ? wait_for(copy.move.after) : copy.event.wait();
-    if (status && !copy.move.pages.none()) {
-      residency_.commit_departure(copy.move);
-      counters_.add(copy.move.from, copy.move.to, MoveCounters::Reason::kEvict, bytes_of(copy.move));
-    }
-    if (!status && leaving.status) {
-      leaving.status = status;
-      if (status.code() != StatusCode::kCancelled) refused_by_ = copy.move.to;
-    }
+    const Status status = without_exceptions([&] { return finish_departure(copy); });
+    if (status || !leaving.status) continue;
+    leaving.status = status;
+    if (status.code() != StatusCode::kCancelled) refused_by_ = copy.move.to;
   }
   if (leaving.status) {
     residency_.end_eviction(plan, *leaving.eviction);
@@ -108,6 +115,14 @@ Status PlanRunner::finish_next_eviction(Plan& plan) {
     residency_.abort_eviction(*leaving.eviction);
   }
   return leaving.status;
+}
+
+Status PlanRunner::finish_departure(const Copy& copy) {
+  if (copy.move.pages.none()) return wait_for(copy.move.after);
+  VMEM_RETURN_IF_ERROR(copy.event.wait());
+  residency_.commit_departure(copy.move);
+  counters_.add(copy.move.from, copy.move.to, MoveCounters::Reason::kEvict, bytes_of(copy.move));
+  return {};
 }
 
 Status PlanRunner::make_frames(Plan& plan, const Arriving& arriving) {
@@ -123,7 +138,7 @@ Status PlanRunner::make_frames(Plan& plan, const Arriving& arriving) {
   }
   Status result;
   for (const Move& move : *relocations) {
-    if (result) result = relocate(move);
+    if (result) result = without_exceptions([&] { return relocate(move); });
     residency_.end_relocation(move, result.is_ok());
   }
   return result;
@@ -141,6 +156,7 @@ Status PlanRunner::relocate(const Move& move) {
 Status PlanRunner::start_fetches(Claim& claim, Piece& piece) {
   if (is_cancelled()) return cancelled();
   VMEM_ASSIGN_OR_RETURN(std::vector<Move> moves, residency_.begin_fetch(claim, piece));
+  fetches_.reserve(fetches_.size() + moves.size());  // a copy that was started must not be lost
   for (Move& move : moves) {
     if (move.fill) {
       VMEM_RETURN_IF_ERROR(fill(move));
@@ -167,21 +183,30 @@ Status PlanRunner::fill(const Move& move) {
   return status;
 }
 
-Status PlanRunner::finish_fetches(Claim& claim) {
-  Device& device = *residency_.memory(claim.device).device;
+Status PlanRunner::finish_fetches(Claim& claim) noexcept {
   Status result;
   for (const Copy& copy : fetches_) {
-    if (claim.stream.has_value() && device.wait_event(claim.stream, copy.event) &&
-        residency_.commit_fetch_later(copy.move, copy.event)) {
-      continue;
-    }
-    if (Status status = copy.event.wait(); status.is_ok()) {
-      residency_.commit_fetch(copy.move);
-    } else if (result) {
-      result = status;
-    }
+    Status status = without_exceptions([&] { return finish_fetch(claim, copy); });
+    if (result) result = std::move(status);
   }
   return result;
+}
+
+Status PlanRunner::finish_fetch(const Claim& claim, const Copy& copy) {
+  if (claim.stream.has_value() && leaves_it_to_the_stream(claim, copy)) return {};
+  VMEM_RETURN_IF_ERROR(copy.event.wait());
+  residency_.commit_fetch(copy.move);
+  return {};
+}
+
+// Where it can't, for whatever reason, the copy is waited for.
+bool PlanRunner::leaves_it_to_the_stream(const Claim& claim, const Copy& copy) noexcept {
+  try {
+    Device& device = *residency_.memory(claim.device).device;
+    return device.wait_event(claim.stream, copy.event) && residency_.commit_fetch_later(copy.move, copy.event);
+  } catch (const std::exception&) {  // out of memory
+    return false;
+  }
 }
 
 }  // namespace vmem

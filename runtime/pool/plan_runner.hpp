@@ -63,19 +63,24 @@ class PlanRunner {
   };
   // An eviction whose copies are under way.
   struct Leaving {
-    Eviction* eviction;
+    Eviction* eviction = nullptr;
     std::vector<Copy> copies;
     Status status;
   };
 
   bool is_cancelled() const noexcept { return cancelled_ != nullptr && cancelled_->load(); }
   Status wait_for(const std::vector<Event>& events) const;
+  Status start_all(Plan& plan, Claim& claim);
   Status start_evictions(Plan& plan);
-  Status finish_next_eviction(Plan& plan);
+  Status start_departures(const Plan& plan, Leaving& leaving);
+  Status finish_next_eviction(Plan& plan) noexcept;
+  Status finish_departure(const Copy& copy);
   Status make_frames(Plan& plan, const Arriving& arriving);
   Status relocate(const Move& move);
   Status start_fetches(Claim& claim, Piece& piece);
-  Status finish_fetches(Claim& claim);
+  Status finish_fetches(Claim& claim) noexcept;
+  Status finish_fetch(const Claim& claim, const Copy& copy);
+  bool leaves_it_to_the_stream(const Claim& claim, const Copy& copy) noexcept;
   Status fill(const Move& move);
   Result<Event> start(const Move& move);
 

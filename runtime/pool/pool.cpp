@@ -68,7 +68,13 @@ Result<std::vector<std::size_t>> Pool::residency(PoolAddress address, std::size_
   return without_exceptions([&] { return impl_->residency(address, bytes); });
 }
 
-PoolStats Pool::stats() const { return impl_->stats(); }
+PoolStats Pool::stats() const {
+  try {
+    return impl_->stats();
+  } catch (const std::exception&) {  // out of memory
+    return {};
+  }
+}
 
 Status Pool::status() const {
   return without_exceptions([&] { return impl_->status(); });

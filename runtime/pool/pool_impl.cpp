@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/pool/without_exceptions.hpp"
 #include "runtime/support/bytes.hpp"
 #include "runtime/support/check.hpp"
 #include "runtime/support/format.hpp"
@@ -171,13 +172,13 @@ Status Pool::Impl::fetch_now(PoolAddress address, std::size_t bytes, DeviceIndex
   Patience patience(options_.acquire_deadline, &cancelled);
   VMEM_RETURN_IF_ERROR(hold({&range, 1}, claim, order, patience));
   VMEM_RETURN_IF_ERROR(bring(claim, patience));
-  Residency::clear_faults(claim);
+  residency_->clear_faults(claim);
   return residency_->release(claim, std::nullopt);
 }
 
 // Waits until the pages of a held claim are there. On an error its holds are gone.
 Status Pool::Impl::bring(Claim& claim, Patience& patience) {
-  Status status = claim.resident ? Status() : fetch(claim, patience);
+  Status status = without_exceptions([&] { return claim.resident ? Status() : fetch(claim, patience); });
   for (const Event& arrival : claim.arrivals) {
     if (status) status = arrival.wait();
   }

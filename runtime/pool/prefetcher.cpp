@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/pool/without_exceptions.hpp"
+
 namespace vmem {
 
 void Prefetch::State::finish(Status status) {
@@ -44,8 +46,8 @@ Prefetcher::~Prefetcher() {
 
 void Prefetcher::submit(std::shared_ptr<Prefetch::State> state) {
   MutexLock lock(mutex_);
-  queue_.push_back(std::move(state));
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  queue_.push_back(std::move(state));
   changed_.notify_all();
 }
 
@@ -73,8 +75,10 @@ void Prefetcher::run() {
     queue_.pop_front();
     const std::shared_ptr<Prefetch::State> state = running_;
     lock.unlock();
-    state->finish(state->cancelled.load() ? Status(StatusCode::kCancelled, "cancelled before it began")
-                                          : state->work(state->cancelled));
+    state->finish(without_exceptions([&] {
+      return state->cancelled.load() ? Status(StatusCode::kCancelled, "cancelled before it began")
+                                     : state->work(state->cancelled);
+    }));
     lock.lock();
     running_.reset();
   }

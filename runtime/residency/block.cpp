@@ -107,12 +107,15 @@ bool Block::settle(PageRange pages) {
   return settled;
 }
 
+// What throws for want of memory here leaves the entry where it is, to be taken in the next time.
 bool Block::settle_arrivals(Instance& instance, PageRange pages) {
   bool settled = true;
-  std::erase_if(instance.arriving, [&](const Arrival& arrival) {
+  for (std::size_t i = 0; i < instance.arriving.size();) {
+    const Arrival& arrival = instance.arriving[i];
     if (!arrival.event.is_done()) {
       settled &= !arrival.pages.overlaps(pages);
-      return false;
+      ++i;
+      continue;
     }
     const Status status = arrival.event.wait(Event::Deadline::min());
     if (!status) {
@@ -122,31 +125,34 @@ bool Block::settle_arrivals(Instance& instance, PageRange pages) {
         faults.push_back({run, instance.device, status});
       });
     }
-    return true;
-  });
+    instance.arriving.erase(instance.arriving.begin() + static_cast<std::ptrdiff_t>(i));
+  }
   return settled;
 }
 
 bool Block::settle_commits(PageRange pages) {
   bool settled = true;
-  std::erase_if(pending_commits, [&](const PendingCommit& commit) {
-    mutex.assert_held();
+  for (std::size_t i = 0; i < pending_commits.size();) {
+    const PendingCommit& commit = pending_commits[i];
+    const std::vector<Event>& arrivals = *commit.arrivals;
+    if (!std::all_of(arrivals.begin(), arrivals.end(), [](const Event& arrival) { return arrival.is_done(); })) {
+      settled &= !commit.pages.overlaps(pages);
+      ++i;
+      continue;
+    }
     Status failed;
-    for (const Event& arrival : *commit.arrivals) {
-      if (!arrival.is_done()) {
-        settled &= !commit.pages.overlaps(pages);
-        return false;
-      }
+    for (const Event& arrival : arrivals) {
       if (failed) failed = arrival.wait(Event::Deadline::min());
     }
-    if (find_any(commit.device) == nullptr) return true;
-    if (failed) {
+    if (find_any(commit.device) == nullptr) {
+      // Its device has failed, and the block has left it.
+    } else if (failed) {
       commit_write(commit.device, commit.pages);
     } else {
       abort_write(commit.device, commit.pages, failed);
     }
-    return true;
-  });
+    pending_commits.erase(pending_commits.begin() + static_cast<std::ptrdiff_t>(i));
+  }
   return settled;
 }
 
@@ -195,41 +201,47 @@ void Block::commit_write(DeviceIndex device, PageRange pages) {
 }
 
 void Block::abort_write(DeviceIndex device, PageRange pages, const Status& why) {
-  faults.push_back({pages, device, why});
-  Instance* instance = find_any(device);
-  if (instance == nullptr) return;
-  const PageMask stale = arrived_elsewhere(*instance) & PageMask::of(num_pages_, pages);
-  for (Instance& other : instances) {
-    if (&other == instance || other.leaving) continue;
-    const PageMask taken = instance->dirty & stale & arrived_pages(other);
-    other.dirty |= taken;
-    instance->dirty -= taken;
+  if (Instance* instance = find_any(device)) {
+    const PageMask stale = arrived_elsewhere(*instance) & PageMask::of(num_pages_, pages);
+    for (Instance& other : instances) {
+      if (&other != instance && !other.leaving) hand_ownership(*instance, other, stale & arrived_pages(other));
+    }
+    instance->valid -= stale;
   }
-  instance->valid -= stale;
+  faults.push_back({pages, device, why});
 }
 
 void Block::commit_first_use(Instance& instance, PageRange pages) {
   PageMask fresh = PageMask::of(num_pages_, pages);
   fresh -= present();
   fresh -= lost;
-  instance.valid |= fresh;
-  instance.dirty |= fresh;
+  if (fresh.none()) return;
+  PageMask valid = instance.valid | fresh;
+  PageMask dirty = instance.dirty | fresh;
   zeroed -= fresh;
+  instance.valid = std::move(valid);
+  instance.dirty = std::move(dirty);
 }
 
 void Block::hand_over(Instance& from, Instance& to, const PageMask& pages) {
   const PageMask moved = pages & from.valid;  // what was overwritten elsewhere meanwhile is stale
   to.valid |= moved;
-  to.dirty |= moved & from.dirty;
-  from.dirty -= moved;
+  hand_ownership(from, to, moved);
+}
+
+// Of those pages that `from` owns; `to` has them valid. All or nothing, also where memory runs out.
+void Block::hand_ownership(Instance& from, Instance& to, const PageMask& pages) {
+  const PageMask taken = from.dirty & pages;
+  if (taken.none()) return;
+  PageMask left = from.dirty - taken;
+  to.dirty |= taken;
+  from.dirty = std::move(left);
 }
 
 PageMask Block::give_up(Instance& from) {
   for (Instance& other : instances) {
     if (&other == &from || other.leaving || from.dirty.none()) continue;
-    const PageMask taken = from.dirty & arrived_pages(other);
-    other.dirty |= taken;
-    from.dirty -= taken;
+    hand_ownership(from, other, arrived_pages(other));
   }
   return from.dirty;
 }

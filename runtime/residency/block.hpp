@@ -218,6 +218,7 @@ class alignas(kStripeBytes) Block {
   bool finds_pending_commit(PageRange pages) const VMEM_REQUIRES(mutex);
   bool settle_arrivals(Instance& instance, PageRange pages) VMEM_REQUIRES(mutex);
   bool settle_commits(PageRange pages) VMEM_REQUIRES(mutex);
+  static void hand_ownership(Instance& from, Instance& to, const PageMask& pages);
   PageMask arrived_elsewhere(const Instance& instance) const VMEM_REQUIRES(mutex);
 
   Region& region_;

@@ -1,5 +1,6 @@
 #include "runtime/residency/device_memory.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "runtime/support/bytes.hpp"
@@ -21,6 +22,8 @@ Result<Window*> window_of(Region& region, DeviceIndex device, const FrameStore& 
 
 Result<FrameSpan*> DeviceMemory::make_span(Region& region, std::size_t first_block, std::size_t num_blocks,
                                            std::size_t bytes) {
+  // Whatever needs memory comes before the frame is mapped.
+  if (spans.size() == spans.capacity()) spans.reserve(2 * spans.size() + 8);
   auto span = std::make_unique<FrameSpan>();
   span->device = index;
   span->region = &region;
@@ -31,7 +34,14 @@ Result<FrameSpan*> DeviceMemory::make_span(Region& region, std::size_t first_blo
     VMEM_CHECK(num_blocks == 1);
     VMEM_ASSIGN_OR_RETURN(Window * window, window_of(region, index, *store));
     VMEM_ASSIGN_OR_RETURN(span->frame, store->allocate(bytes));
-    if (Status status = window->map(offset, span->frame); !status) {
+    Status status;
+    try {
+      status = window->map(offset, span->frame);
+    } catch (...) {  // out of memory
+      store->free_to_reservation(std::move(span->frame));
+      throw;
+    }
+    if (!status) {
       store->free_to_reservation(std::move(span->frame));
       return status;
     }
@@ -50,7 +60,14 @@ bool DeviceMemory::unmap(const FrameSpan& span) {
   Window& window = span.region->windows()[index];
   const std::size_t offset = span.first_block * span.region->block_bytes();
   // A driver that refuses once gets a second chance.
-  return window.unmap(offset, span.frame.bytes()).is_ok() || window.unmap(offset, span.frame.bytes()).is_ok();
+  const auto unmapped = [&]() noexcept {
+    try {
+      return window.unmap(offset, span.frame.bytes()).is_ok();
+    } catch (const std::exception&) {  // out of memory
+      return false;
+    }
+  };
+  return unmapped() || unmapped();
 }
 
 Status DeviceMemory::hide(FrameSpan& span) {

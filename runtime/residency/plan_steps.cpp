@@ -57,11 +57,18 @@ Status Residency::make_departure_instance(Departure& departure) {
   DeviceMemory& memory = memories_[departure.to];
   if (memory.failed.load()) return memory.failure;
   Block& block = *departure.block;
+  reserve_instance(block);
   VMEM_ASSIGN_OR_RETURN(FrameSpan * span, memory.make_span(block.region(), block.index(), 1, departure.reserved_bytes));
   departure.reserved_bytes = 0;
   MutexLock block_lock(block.mutex);
   add_instance(block, *span);
   return {};
+}
+
+// So that adding one can't fail any more.
+void Residency::reserve_instance(Block& block) {
+  MutexLock lock(block.mutex);
+  block.instances.reserve(block.instances.size() + 1);
 }
 
 Result<Move> Residency::begin_departure(const Eviction& eviction, Departure& departure) {
@@ -137,27 +144,34 @@ Result<std::vector<Move>> Residency::make_frames(Plan& plan, const Arriving& arr
   MutexLock lock(plan_mutex_);
   DeviceMemory& memory = memories_[plan.device];
   if (memory.failed.load()) return memory.failure;
+  std::vector<Move> relocations;
+  for (std::size_t i = 0; i < arriving.num_blocks; ++i) {
+    Block& block = region.block(arriving.first_block + i);
+    reserve_instance(block);
+    MutexLock block_lock(block.mutex);
+    const Instance* old = leaving_on(block, plan.device);
+    if (old == nullptr) continue;
+    Move move;
+    move.block = &block;
+    move.from = plan.device;
+    move.to = plan.device;
+    move.pages = old->valid;
+    move.source = old->address;
+    block.collect_uses({0, block.num_pages()}, true, plan.device, Stream(), move.after);
+    relocations.push_back(std::move(move));
+  }
   VMEM_ASSIGN_OR_RETURN(FrameSpan * span,
                         memory.make_span(region, arriving.first_block, arriving.num_blocks, arriving.bytes));
   plan.reserved_bytes -= arriving.bytes;
   plan.needed_bytes -= arriving.bytes;
-  std::vector<Move> relocations;
+  auto relocation = relocations.begin();
   for (std::size_t i = 0; i < arriving.num_blocks; ++i) {
     Block& block = region.block(arriving.first_block + i);
     MutexLock block_lock(block.mutex);
-    Move move;
-    if (const Instance* old = leaving_on(block, plan.device)) {
-      move.pages = old->valid;
-      move.source = old->address;
-      block.collect_uses({0, block.num_pages()}, true, plan.device, Stream(), move.after);
-    }
     add_instance(block, *span);
-    if (move.source == nullptr) continue;
-    move.block = &block;
-    move.from = plan.device;
-    move.to = plan.device;
-    move.destination = block.instances.back().address;
-    relocations.push_back(std::move(move));
+    if (relocation == relocations.end() || relocation->block != &block) continue;
+    relocation->destination = block.instances.back().address;
+    ++relocation;
   }
   return relocations;
 }
@@ -230,10 +244,15 @@ void Residency::commit_fetch(const Move& move) {
   MutexLock lock(move.block->mutex);
   Instance* instance = move.block->find(move.to);
   if (instance == nullptr || memories_[move.to].failed.load()) return;
-  instance->valid |= move.pages;
-  if (!move.fill) return;
-  instance->dirty |= move.pages;
+  if (!move.fill) {
+    instance->valid |= move.pages;
+    return;
+  }
+  PageMask valid = instance->valid | move.pages;
+  PageMask dirty = instance->dirty | move.pages;
   move.block->zeroed -= move.pages;
+  instance->valid = std::move(valid);
+  instance->dirty = std::move(dirty);
 }
 
 bool Residency::commit_fetch_later(const Move& move, const Event& event) {
@@ -246,7 +265,7 @@ bool Residency::commit_fetch_later(const Move& move, const Event& event) {
   return true;
 }
 
-void Residency::finish(Plan& plan) {
+void Residency::finish(Plan& plan) noexcept {
   if (!plan.active) return;
   for (Eviction& eviction : plan.evictions) abort_eviction(eviction);
   MutexLock lock(plan_mutex_);

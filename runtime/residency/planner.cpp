@@ -57,13 +57,19 @@ Result<Plan> Residency::plan(Claim& claim, const std::vector<bool>& excluded, bo
   for (bool in_time = true; in_time;) {
     Attempt attempt(&claim, excluded, evict_all);
     attempt.plan.device = claim.device;
-    outcome = try_plan(claim, attempt);
-    if (!outcome) undo(attempt);
-    if (outcome || (attempt.no_room && make_room(attempt))) {
-      attempt.plan.active = true;
-      ++active_plans_;
+    try {
+      outcome = try_plan(claim, attempt);
+      if (!outcome) undo(attempt);
+      if (outcome || (attempt.no_room && make_room(attempt))) {
+        attempt.plan.active = true;
+        ++active_plans_;
+        if (is_waiter) memory_waiters_.fetch_sub(1);
+        return std::move(attempt.plan);
+      }
+    } catch (...) {  // out of memory
+      undo(attempt);
       if (is_waiter) memory_waiters_.fetch_sub(1);
-      return std::move(attempt.plan);
+      throw;
     }
     if (attempt.in_use.empty() && outcome.code() != StatusCode::kBusy) break;
     if (!std::exchange(waits, true)) waits_.fetch_add(1, std::memory_order_relaxed);
@@ -150,8 +156,8 @@ std::size_t Residency::frame_bytes(const DeviceMemory& memory, const Block& bloc
 
 void Residency::mark_moving(Block& block, Plan& plan) {
   block.mutex.assert_held();
-  block.moving = true;
   plan.moving.push_back(&block);
+  block.moving = true;
 }
 
 // Plans copy between windows: what was unmapped for debugging is mapped again first.
@@ -252,8 +258,8 @@ Status Residency::list_relocations(Claim& claim, std::uint32_t first_piece, std:
     if (instance->is_held()) {
       return {StatusCode::kBusy, "the range overlaps an extent that another acquire holds, and does not lie inside it"};
     }
-    instance->leaving = true;
     attempt.plan.relocations.push_back({&block, instance->span});
+    instance->leaving = true;
   }
   return {};
 }
@@ -512,33 +518,30 @@ bool Residency::reclaim(DeviceIndex device, std::size_t bytes, Attempt& attempt)
 }
 
 void Residency::drop_if_idle(FrameSpan& span, Attempt& attempt) {
-  std::vector<Block*> leaving;
-  bool idle = true;
-  for (std::size_t i = 0; i < span.num_blocks && idle; ++i) {
+  std::vector<Block*> blocks;
+  for (std::size_t i = 0; i < span.num_blocks; ++i) {
     Block* block = span.region->find_block(span.first_block + i);
     if (block == nullptr) continue;
     MutexLock lock(block->mutex);
-    Instance* instance = block->find(span);
+    const Instance* instance = block->find(span);
     if (instance == nullptr) continue;
     const PageRange whole{0, block->num_pages()};
     // A copy under way may be reading this one, or make it redundant.
     const bool settled = block->settle(whole);
-    idle = block->may_leave(*instance) && !block->moving && (!settled || block->is_redundant(*instance));
-    if (idle && !(settled && block->uses.empty())) {
-      idle = false;
+    if (!block->may_leave(*instance) || block->moving || (settled && !block->is_redundant(*instance))) return;
+    if (!settled || !block->uses.empty()) {
       if (const auto arrival = block->next_arrival(whole)) attempt.in_use.push_back(*arrival);
       block->collect_uses(whole, true, span.device, Stream(), attempt.in_use);
+      return;
     }
-    if (!idle) break;
-    instance->leaving = true;
-    leaving.push_back(block);
+    blocks.push_back(block);
   }
-  for (Block* block : leaving) {
+  bool idle = true;
+  for (Block* block : blocks) {
     MutexLock lock(block->mutex);
     Instance* instance = block->find(span);
     // Looked at again: the block was let go of in between.
-    instance->leaving = false;
-    idle = idle && block->may_leave(*instance) && block->is_redundant(*instance);
+    idle = idle && block->uses.empty() && block->may_leave(*instance) && block->is_redundant(*instance);
     if (!idle) continue;
     block->give_up(*instance);
     remove_instance(*block, span);

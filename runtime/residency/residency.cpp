@@ -88,14 +88,19 @@ Result<bool> Residency::try_hold(Claim& claim) { return hold_all(claim, nullptr)
 
 Result<bool> Residency::hold_all(Claim& claim, Patience* patience) {
   claim.resident = true;
-  for (Piece& piece : claim.pieces) {
-    const auto held = hold_piece(claim, piece, patience);
-    if (!held || *held == Hold::kWouldWait) {
-      drop(claim);
-      if (!held) return held.error();
-      return false;
+  try {
+    for (Piece& piece : claim.pieces) {
+      const auto held = hold_piece(claim, piece, patience);
+      if (!held || *held == Hold::kWouldWait) {
+        drop(claim);
+        if (!held) return held.error();
+        return false;
+      }
+      claim.resident &= piece.resident;
     }
-    claim.resident &= piece.resident;
+  } catch (...) {  // out of memory
+    drop(claim);
+    throw;
   }
   if (!memories_[claim.device].is_usable() || !memories_[claim.device].store->uses_windows()) check_contiguous(claim);
   return true;
@@ -235,23 +240,41 @@ Status Residency::release(Claim& claim, const std::optional<Event>& use) {
   Status result = arrival_failure(claim);
   // Where something is still under way it is known later what becomes of the writes.
   std::shared_ptr<const std::vector<Event>> pending;  // shared by the blocks
-  if (!claim.arrivals.empty()) pending = std::make_shared<const std::vector<Event>>(claim.arrivals);
+  if (!claim.arrivals.empty()) {
+    reserve_.finish([&] { pending = std::make_shared<const std::vector<Event>>(claim.arrivals); });
+  }
   for (Piece& piece : claim.pieces) {
     Block& block = *piece.block;
     MutexLock lock(block.mutex);
     remove_hold(claim, piece, block);
-    if (use) block.uses.push_back({piece.pages, claim.device, claim.stream, piece.writes, *use});
+    if (use) {
+      reserve_.finish([&] {
+        block.mutex.assert_held();
+        block.uses.push_back({piece.pages, claim.device, claim.stream, piece.writes, *use});
+      });
+    }
     if (memories_[claim.device].failed.load()) {
-      result = Status(StatusCode::kDeviceFailed, "the device failed while the range was held")
-                   .with_device(memories_[claim.device].device->info().name);
+      reserve_.finish([&] {
+        result = Status(StatusCode::kDeviceFailed, "the device failed while the range was held")
+                     .with_device(memories_[claim.device].device->info().name);
+      });
       continue;
     }
-    if (pending == nullptr) {
-      if (piece.writes) block.commit_write(claim.device, piece.pages);
-      continue;
+    if (piece.writes) {
+      reserve_.finish([&] {
+        block.mutex.assert_held();
+        if (pending == nullptr) {
+          block.commit_write(claim.device, piece.pages);
+        } else {
+          block.pending_commits.push_back({piece.pages, claim.device, pending});
+        }
+      });
     }
-    if (piece.writes) block.pending_commits.push_back({piece.pages, claim.device, pending});
-    block.settle(piece.pages);
+    if (pending == nullptr) continue;
+    reserve_.finish([&] {
+      block.mutex.assert_held();
+      block.settle(piece.pages);
+    });
   }
   wake_memory_waiters();
   return result;
@@ -265,7 +288,7 @@ Status Residency::arrival_failure(const Claim& claim) {
   return {};
 }
 
-void Residency::drop(Claim& claim) {
+void Residency::drop(Claim& claim) noexcept {
   for (Piece& piece : claim.pieces) {
     if (!piece.held) continue;
     Block& block = *piece.block;

@@ -26,6 +26,7 @@
 #include "runtime/residency/patience.hpp"
 #include "runtime/residency/plan.hpp"
 #include "runtime/residency/region.hpp"
+#include "runtime/support/memory_reserve.hpp"
 #include "runtime/support/thread_annotations.hpp"
 
 namespace vmem {
@@ -68,11 +69,11 @@ class Residency {
   // Why something that a granted claim needs did not arrive, as far as it is known by now. Never blocks.
   static Status arrival_failure(const Claim& claim);
   // The claim's pages were fetched again: what had failed before is forgotten.
-  static void clear_faults(const Claim& claim);
+  void clear_faults(const Claim& claim) noexcept;
   // Unmaps the blocks of a released claim that nobody holds any more, when the work on them is over (debug mode).
-  void hide(const Claim& claim);
+  void hide(const Claim& claim) noexcept;
   // Takes the holds of a claim away that was not granted. Nothing is committed.
-  void drop(Claim& claim);
+  void drop(Claim& claim) noexcept;
 
   // -- Plans ---------------------------------------------------------------------------------------------------------
 
@@ -109,7 +110,7 @@ class Residency {
   // kDeviceFailed, kDataLost where the device failed meanwhile.
   Status grant(Claim& claim);
   // Gives reservations that were not used back and lets go of the blocks.
-  void finish(Plan& plan);
+  void finish(Plan& plan) noexcept;
 
   // -- Regions, pins, devices ----------------------------------------------------------------------------------------
 
@@ -122,13 +123,13 @@ class Residency {
   // kBusy if pages of the block are held or pinned.
   static Status check_unused(Block& block, PageRange pages);
   // Makes pages of one block unwritten (for packed buffers). Waits for uses and arrivals. REQUIRES: they are unused.
-  static void forget(Block& block, PageRange pages, bool zero);
+  void forget(Block& block, PageRange pages, bool zero);
   // Keeps (or stops keeping) the pages' instances on a device. REQUIRES for pin: the claim is granted.
-  void pin(const Claim& claim);
+  void pin(const Claim& claim) noexcept;
   // kInvalidValue if a block of the claim is not pinned on the claim's device.
   Status unpin(const Claim& claim);
   // All pins of a block go, whoever made them.
-  static void drop_pins(Block& block);
+  static void drop_pins(Block& block) noexcept;
   // The device takes part no longer: its pages are owned by others from now on, or lost.
   void fail_device(DeviceIndex device, const Status& status);
   Status device_status(DeviceIndex device) const;
@@ -148,6 +149,8 @@ class Residency {
     std::size_t pinned_bytes = 0;
   };
   Usage usage(DeviceIndex device) const;
+  // For the steps that must not fail.
+  MemoryReserve& reserve() noexcept { return reserve_; }
   Counters counters() const noexcept;
 
  private:
@@ -201,6 +204,7 @@ class Residency {
 
   // plan_steps.cpp
   Status make_departure_instance(Departure& departure);
+  static void reserve_instance(Block& block);
   void add_instance(Block& block, FrameSpan& span) VMEM_REQUIRES(block.mutex);
   void remove_instance(Block& block, const FrameSpan& span) VMEM_REQUIRES(block.mutex);
   void release_memory(Region& region) VMEM_REQUIRES(plan_mutex_);
@@ -208,6 +212,7 @@ class Residency {
   // retire.cpp
   static void fail_instance(Block& block, Instance& instance, const Status& why) VMEM_REQUIRES(block.mutex);
 
+  MemoryReserve reserve_;
   const Topology& topology_;
   const Options options_;
   EvictionPolicy& policy_;

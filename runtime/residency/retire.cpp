@@ -52,7 +52,9 @@ Status Residency::begin_retire(Region& region) {
 }
 
 void Residency::finish_retire(Region& region) {
-  region.for_each_block([](Block& block) { wait_until_idle(block, {0, block.num_pages()}, true); });
+  region.for_each_block([this](Block& block) {
+    reserve_.finish([&] { wait_until_idle(block, {0, block.num_pages()}, true); });
+  });
   MutexLock lock(plan_mutex_);
   release_memory(region);
   memory_changed_.notify_all();
@@ -79,16 +81,22 @@ Status Residency::check_unused(Block& block, PageRange pages) {
 }
 
 void Residency::forget(Block& block, PageRange pages, bool zero) {
-  wait_until_idle(block, pages, false);
+  reserve_.finish([&] { wait_until_idle(block, pages, false); });
   MutexLock lock(block.mutex);
-  block.forget(pages, zero);
+  reserve_.finish([&] {
+    block.mutex.assert_held();
+    block.forget(pages, zero);
+  });
 }
 
-void Residency::pin(const Claim& claim) {
+void Residency::pin(const Claim& claim) noexcept {
   const std::uint64_t id = pins_.fetch_add(1, std::memory_order_relaxed);
   for (const Piece& piece : claim.pieces) {
     MutexLock lock(piece.block->mutex);
-    piece.block->pins.push_back({piece.pages, claim.device, id});
+    reserve_.finish([&] {
+      piece.block->mutex.assert_held();
+      piece.block->pins.push_back({piece.pages, claim.device, id});
+    });
     ++piece.block->find(claim.device)->num_pins;
   }
 }
@@ -115,33 +123,43 @@ Status Residency::unpin(const Claim& claim) {
   return {};
 }
 
-void Residency::drop_pins(Block& block) {
+void Residency::drop_pins(Block& block) noexcept {
   MutexLock lock(block.mutex);
   block.pins.clear();
   for (Instance& instance : block.instances) instance.num_pins = 0;
 }
 
-void Residency::clear_faults(const Claim& claim) {
+void Residency::clear_faults(const Claim& claim) noexcept {
   for (const Piece& piece : claim.pieces) {
     MutexLock lock(piece.block->mutex);
-    piece.block->clear_faults(piece.pages);
+    if (piece.block->faults.empty()) continue;
+    reserve_.finish([&] {
+      piece.block->mutex.assert_held();
+      piece.block->clear_faults(piece.pages);
+    });
   }
 }
 
-void Residency::hide(const Claim& claim) {
+void Residency::hide(const Claim& claim) noexcept {
   for (const Piece& piece : claim.pieces) {
     Block& block = *piece.block;
-    wait_until_idle(block, {0, block.num_pages()}, false);
+    reserve_.finish([&] { wait_until_idle(block, {0, block.num_pages()}, false); });
     MutexLock lock(plan_mutex_);
     MutexLock block_lock(block.mutex);
     Instance* instance = block.find(claim.device);
     if (instance == nullptr || instance->is_held() || block.moving || block.retired || !block.uses.empty()) continue;
-    static_cast<void>(memories_[claim.device].hide(*instance->span));  // refused: it stays reachable
+    reserve_.finish([&] {
+      block.mutex.assert_held();
+      static_cast<void>(memories_[claim.device].hide(*instance->span));  // refused: it stays reachable
+    });
   }
 }
 
+// May be run again where it threw.
 void Residency::fail_instance(Block& block, Instance& instance, const Status& why) {
   const DeviceIndex device = instance.device;
+  block.uses.reserve(block.uses.size() + instance.arriving.size());
+  block.faults.reserve(block.faults.size() + block.pending_commits.size());
   block.lost |= block.give_up(instance);
   instance.valid = PageMask(block.num_pages());
   instance.dirty = PageMask(block.num_pages());
@@ -165,16 +183,23 @@ void Residency::fail_device(DeviceIndex device, const Status& status) {
   MutexLock lock(plan_mutex_);
   DeviceMemory& memory = memories_[device];
   if (memory.failed.load()) return;
-  memory.failure = Status(StatusCode::kDeviceFailed, format("it failed: {}", status.to_string()))
-                       .with_device(memory.device->info().name)
-                       .with_driver(status.driver_code(), std::string(status.driver_name()));
+  reserve_.finish([&] {
+    memory.failure = Status(StatusCode::kDeviceFailed, format("it failed: {}", status.to_string()))
+                         .with_device(memory.device->info().name)
+                         .with_driver(status.driver_code(), std::string(status.driver_name()));
+  });
   memory.failed.store(true);
   for (const auto& span : memory.spans) {
     for (std::size_t i = 0; i < span->num_blocks; ++i) {
       Block* block = span->region->find_block(span->first_block + i);
       if (block == nullptr) continue;
       MutexLock block_lock(block->mutex);
-      if (Instance* instance = block->find(*span)) fail_instance(*block, *instance, memory.failure);
+      Instance* instance = block->find(*span);
+      if (instance == nullptr) continue;
+      reserve_.finish([&] {
+        block->mutex.assert_held();
+        fail_instance(*block, *instance, memory.failure);
+      });
     }
   }
   memory_changed_.notify_all();

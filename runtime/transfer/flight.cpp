@@ -147,7 +147,13 @@ void Flight::add(const std::shared_ptr<State>& state, const std::shared_ptr<Oper
     ++state->in_flight[operation->device];
     if (state->watch_sleeps) state->changed.notify_all();
   }
-  event.then([state, operation](const Status& status) { finish(state, operation, status); });
+  try {
+    event.then([state, operation](const Status& status) { finish(state, operation, status); });
+  } catch (...) {  // out of memory: its caller watches over it
+    MutexLock lock(state->mutex);
+    if (operation->listed) state->unlist(*operation);
+    throw;
+  }
 }
 
 void Flight::finish(const std::shared_ptr<State>& state, const std::shared_ptr<Operation>& operation,

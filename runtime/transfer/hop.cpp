@@ -7,13 +7,9 @@
 #include <utility>
 
 namespace vmem {
-namespace {
-
-constexpr std::uint64_t kMostThreadBlocks = 1024;
-constexpr std::uint32_t kThreadsPerBlock = 256;
 
 // Joins the operations of one hop: `done` is called when the last has ended, with the first error.
-class Joined {
+class HopExecutor::Joined {
  public:
   explicit Joined(Flight::Done done) : done_(std::move(done)) {}
 
@@ -38,6 +34,13 @@ class Joined {
   Mutex mutex_;
   Status error_ VMEM_GUARDED_BY(mutex_);
 };
+
+namespace {
+
+constexpr std::uint64_t kMostThreadBlocks = 1024;
+constexpr std::uint32_t kThreadsPerBlock = 256;
+
+Status out_of_memory() { return {StatusCode::kOutOfHostMemory, "the process has no memory to start the copy"}; }
 
 Result<Event> call_device(Device& device, Device& peer, const HopCopy& copy, const CopySegment& segment,
                           Stream stream) {
@@ -76,14 +79,17 @@ const char* to_string(HopKind kind) noexcept {
   return "unknown";
 }
 
-void HopCounters::add(const HopCopy& copy, std::uint64_t bytes) {
+void HopCounters::add(const HopCopy& copy, std::uint64_t bytes) noexcept {
   MutexLock lock(mutex_);
-  HopStats& hop = hops_[{copy.from, copy.to, copy.kind}];
-  hop.from = copy.from;
-  hop.to = copy.to;
-  hop.kind = copy.kind;
-  ++hop.copies;
-  hop.bytes += bytes;
+  try {
+    HopStats& hop = hops_[{copy.from, copy.to, copy.kind}];
+    hop.from = copy.from;
+    hop.to = copy.to;
+    hop.kind = copy.kind;
+    ++hop.copies;
+    hop.bytes += bytes;
+  } catch (const std::exception&) {  // out of memory: then it is not counted
+  }
 }
 
 std::vector<HopStats> HopCounters::read() const {
@@ -186,21 +192,35 @@ Result<Event> HopExecutor::launch_pages(const HopCopy& copy, Stream stream) cons
 }
 
 Event HopExecutor::run(const HopCopy& copy, const LanePtr& lane, Flight::Done done) const noexcept {
-  std::uint64_t bytes = 0;
-  for (const CopySegment& segment : copy.segments) bytes += segment.bytes;
   if (copy.kind == HopKind::kHostToHost) {
+    std::uint64_t bytes = 0;
     for (const CopySegment& segment : copy.segments) {
       std::memcpy(copy.destination + segment.to, copy.source + segment.from, segment.bytes);
+      bytes += segment.bytes;
     }
     counters_->add(copy, bytes);
     done(Status());
     return Event();
   }
-  const auto joined =
-      std::make_shared<Joined>([counters = counters_, copy, bytes, done = std::move(done)](const Status& s) {
-        if (s.is_ok()) counters->add(copy, bytes);
-        done(s);
-      });
+  std::shared_ptr<Joined> joined;  // shared by the operations
+  try {
+    std::uint64_t bytes = 0;
+    for (const CopySegment& segment : copy.segments) bytes += segment.bytes;
+    joined = std::make_shared<Joined>([counters = counters_, copy, bytes, done](const Status& s) {
+      if (s.is_ok()) counters->add(copy, bytes);
+      done(s);
+    });
+  } catch (const std::exception&) {
+    done(out_of_memory());
+    return Event();
+  }
+  const Event last = issue_all(copy, lane, joined);
+  joined->end(Status());
+  return last;
+}
+
+Event HopExecutor::issue_all(const HopCopy& copy, const LanePtr& lane,
+                             const std::shared_ptr<Joined>& joined) const noexcept {
   const DeviceIndex index = operator_of(copy);
   const Stream stream = stream_of(copy);
   Event last;
@@ -212,27 +232,38 @@ Event HopExecutor::run(const HopCopy& copy, const LanePtr& lane, Flight::Done do
       return;
     }
     last = *event;
-    if (lane) lane->busy.fetch_add(1, std::memory_order_relaxed);
-    flight_.watch(
-        index, queue_of(copy.kind), *event, [joined](const Status& status) { joined->end(status); },
-        [lane] {
-          if (lane) lane->busy.fetch_sub(1, std::memory_order_acq_rel);
-        });
+    watch(index, queue_of(copy.kind), *event, lane, joined);
   };
-  bool launched = false;
   if (can_launch(copy)) {
     const auto event = launch_pages(copy, stream);
-    launched =
-        event || (event.error().code() != StatusCode::kNotFound && event.error().code() != StatusCode::kUnsupported);
-    if (launched) keep(event);
+    const StatusCode code = event ? StatusCode::kOk : event.error().code();
+    if (code != StatusCode::kNotFound && code != StatusCode::kUnsupported) {
+      keep(event);
+      return last;
+    }
   }
-  for (std::size_t i = 0; i < copy.segments.size() && !launched; ++i) {
-    const auto event = issue(copy, copy.segments[i], stream);
+  for (const CopySegment& segment : copy.segments) {
+    const auto event = issue(copy, segment, stream);
     keep(event);
     if (!event) break;
   }
-  joined->end(Status());
   return last;
+}
+
+void HopExecutor::watch(DeviceIndex index, CopyQueue queue, const Event& event, const LanePtr& lane,
+                        const std::shared_ptr<Joined>& joined) const noexcept {
+  if (lane) lane->busy.fetch_add(1, std::memory_order_relaxed);
+  try {
+    flight_.watch(
+        index, queue, event, [joined](const Status& status) { joined->end(status); },
+        [lane] {
+          if (lane) lane->busy.fetch_sub(1, std::memory_order_acq_rel);
+        });
+  } catch (const std::exception&) {  // there is no memory to watch it: it is waited for
+    const Status status = event.wait();
+    if (lane) lane->busy.fetch_sub(1, std::memory_order_acq_rel);
+    joined->end(status);
+  }
 }
 
 }  // namespace vmem

@@ -48,7 +48,7 @@ constexpr std::size_t most_page_bytes(std::size_t buffer_bytes) noexcept {
 // Counts what went over each hop. Shared with completions, which may come late.
 class HopCounters {
  public:
-  void add(const HopCopy& copy, std::uint64_t bytes);
+  void add(const HopCopy& copy, std::uint64_t bytes) noexcept;
   std::vector<HopStats> read() const;
 
  private:
@@ -86,11 +86,18 @@ class HopExecutor {
   // Hands one segment to the device, on `stream`. REQUIRES: the kind is not kHostToHost. Never throws.
   Result<Event> issue(const HopCopy& copy, const CopySegment& segment, Stream stream) const noexcept;
 
-  // Copies all segments; `done` is called exactly once, when all have ended or will never. `lane` (may be null) is busy
+  // Copies all segments; `done` is called exactly once, when all have ended or will never (kOutOfHostMemory where there
+  // is no memory to start). `lane` (may be null) is busy
   // as long as a device may touch its buffers. Answers with the device's event of the last segment.
   Event run(const HopCopy& copy, const LanePtr& lane, Flight::Done done) const noexcept;
 
  private:
+  class Joined;
+
+  // What starts can't be left alone: where there is no memory to watch it, it is waited for.
+  Event issue_all(const HopCopy& copy, const LanePtr& lane, const std::shared_ptr<Joined>& joined) const noexcept;
+  void watch(DeviceIndex index, CopyQueue queue, const Event& event, const LanePtr& lane,
+             const std::shared_ptr<Joined>& joined) const noexcept;
   bool can_launch(const HopCopy& copy) const;
   Result<Event> launch_pages(const HopCopy& copy, Stream stream) const noexcept;
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -39,6 +41,8 @@ struct Token : HandedOver {
   LanePtr lane;
   Status error;
 };
+
+Status no_memory() { return {StatusCode::kOutOfHostMemory, "the process has no memory to go on with the transfer"}; }
 
 std::vector<CopySegment> segments_of(const TransferChunk& chunk, bool from_packed, bool to_packed) {
   std::vector<CopySegment> segments;
@@ -100,8 +104,16 @@ class RouteGraph::Impl {
     std::vector<TransferPtr> ended;
     {
       MutexLock lock(mutex_);
-      while (auto chunk = next_chunk(ended)) chunks.push_back(std::move(chunk));
-      take_lanes(tokens);
+      while (auto chunk = next_chunk(chunks, ended)) chunks.push_back(std::move(chunk));
+      // Once more where it fails for want of memory: a chunk in the graph needs a token to come out of it again.
+      for (bool again = true, first = true; again; first = false) {
+        try {
+          take_lanes(tokens);
+          again = false;
+        } catch (const std::exception&) {
+          again = first;
+        }
+      }
     }
     for (auto& chunk : chunks) put(nodes_->chunks, chunk.release());
     for (auto& token : tokens) put(nodes_->tokens, token.release());
@@ -186,8 +198,16 @@ class RouteGraph::Impl {
       put(gateway, chunk);
       return;
     }
+    HopCopy copy;
+    try {
+      copy = copy_of(hop, *chunk);
+    } catch (const std::exception&) {
+      chunk->transfer->fail(no_memory());
+      put(gateway, chunk);
+      return;
+    }
     gateway.reserve_wait();
-    hops_.run(copy_of(hop, *chunk), chunk->lane, [chunk, &gateway](const Status& status) {
+    hops_.run(copy, chunk->lane, [chunk, &gateway](const Status& status) {
       if (!status) chunk->transfer->fail(status);
       put(gateway, chunk);
       gateway.release_wait();
@@ -205,6 +225,8 @@ class RouteGraph::Impl {
     chunk->take();
     const LanePtr lane = std::move(chunk->lane);
     const TransferPtr& transfer = chunk->transfer;
+    std::unique_ptr<Token> token(new (std::nothrow) Token);
+    if (token) token->lane = lane;
     bool keep = false;
     bool over = false;
     {
@@ -214,12 +236,12 @@ class RouteGraph::Impl {
       over = transfer->chunks_out == 0 && (transfer->cursor.is_done() || transfer->has_failed());
       if (over) std::erase(waiting_, transfer);
       // Kept only for a chunk that waits in the graph: an idle route holds no staging memory.
-      keep =
-          lane && num_lanes_ <= num_chunks_ && !ring_.has_waiters() && lane->busy.load(std::memory_order_acquire) == 0;
+      keep = lane && token && num_lanes_ <= num_chunks_ && !ring_.has_waiters() &&
+             lane->busy.load(std::memory_order_acquire) == 0;
       if (!keep) --num_lanes_;
     }
     if (keep) {
-      put(nodes_->tokens, make_token(lane, Status()).release());
+      put(nodes_->tokens, token.release());
     } else if (lane) {
       ring_.give_back(lane);
     }
@@ -227,8 +249,9 @@ class RouteGraph::Impl {
     pump();
   }
 
-  // The transfers take turns, chunk by chunk.
-  std::unique_ptr<TransferChunk> next_chunk(std::vector<TransferPtr>& ended) VMEM_REQUIRES(mutex_) {
+  // The transfers take turns, chunk by chunk. There is room for the chunk in `chunks`: none that is counted is lost.
+  std::unique_ptr<TransferChunk> next_chunk(std::vector<std::unique_ptr<TransferChunk>>& chunks,
+                                            std::vector<TransferPtr>& ended) VMEM_REQUIRES(mutex_) {
     while (!waiting_.empty() && num_chunks_ <= depth_) {
       TransferPtr transfer = std::move(waiting_.front());
       waiting_.pop_front();
@@ -236,29 +259,34 @@ class RouteGraph::Impl {
         if (transfer->chunks_out == 0) ended.push_back(std::move(transfer));
         continue;
       }
-      auto chunk = std::make_unique<TransferChunk>();
-      chunk->pieces = transfer->cursor.take(transfer->plan.chunk_bytes, transfer->most_pieces);
-      chunk->transfer = transfer;
-      ++transfer->chunks_out;
-      ++num_chunks_;
-      if (!transfer->cursor.is_done()) waiting_.push_back(std::move(transfer));
-      return chunk;
+      try {
+        chunks.reserve(chunks.size() + 1);
+        auto chunk = std::make_unique<TransferChunk>();
+        chunk->pieces = transfer->cursor.take(transfer->plan.chunk_bytes, transfer->most_pieces);
+        chunk->transfer = transfer;
+        if (!transfer->cursor.is_done()) waiting_.push_back(transfer);
+        ++transfer->chunks_out;
+        ++num_chunks_;
+        return chunk;
+      } catch (const std::exception&) {  // it ends when its last chunk does, or when nobody has it any more
+        transfer->fail(no_memory());
+      }
     }
     return nullptr;
   }
 
-  static std::unique_ptr<Token> make_token(LanePtr lane, Status error) {
-    auto token = std::make_unique<Token>();
-    token->lane = std::move(lane);
-    token->error = std::move(error);
-    return token;
-  }
-
   void take_lanes(std::vector<std::unique_ptr<Token>>& tokens) VMEM_REQUIRES(mutex_) {
     while (num_lanes_ < std::min<std::size_t>(depth_, num_chunks_)) {
+      tokens.reserve(tokens.size() + 1);
+      auto token = std::make_unique<Token>();
       auto lane = ring_.take(shape_, &self_);
       if (!lane && (lane.error().code() == StatusCode::kBusy || num_lanes_ > 0)) return;
-      tokens.push_back(lane ? make_token(*lane, Status()) : make_token(nullptr, lane.error()));
+      if (lane) {
+        token->lane = *lane;
+      } else {
+        token->error = lane.error();
+      }
+      tokens.push_back(std::move(token));
       ++num_lanes_;
     }
   }

@@ -65,14 +65,21 @@ Result<LanePtr> StagingRing::take_now(const LaneShape& shape) {
 Result<LanePtr> StagingRing::assemble(const LaneShape& shape) {
   reclaim_ended();
   auto lane = std::make_shared<Lane>();
-  for (std::size_t i = 0; i < shape.places.size(); ++i) {
-    auto buffer = obtain(shape.places[i]);
-    if (!buffer) {
-      put_back(*lane);
-      return buffer.error();
+  lane->buffers.reserve(shape.places.size());
+  lingering_.reserve(lingering_.size() + num_taken_ + 1);  // so that no lane fails to come back
+  try {
+    for (std::size_t i = 0; i < shape.places.size(); ++i) {
+      auto buffer = obtain(shape.places[i]);
+      if (!buffer) {
+        put_back(*lane);
+        return buffer.error();
+      }
+      lane->buffers.push_back(*buffer);
+      for (const DeviceIndex user : shape.users[i]) register_with(**buffer, user);
     }
-    lane->buffers.push_back(*buffer);
-    for (const DeviceIndex user : shape.users[i]) register_with(**buffer, user);
+  } catch (...) {  // out of memory
+    put_back(*lane);
+    throw;
   }
   ++num_taken_;
   return lane;
@@ -137,8 +144,11 @@ bool StagingRing::make_room(DeviceIndex place) {
 }
 
 Result<StagingBuffer*> StagingRing::allocate(DeviceIndex place) {
-  VMEM_ASSIGN_OR_RETURN(void* address, devices_[place]->allocate(buffer_bytes_));
+  // With the memory in hand nothing fails any more, nor when a lane gives it back.
   auto buffer = std::make_unique<StagingBuffer>();
+  buffers_.reserve(buffers_.size() + 1);
+  idle_[place].reserve(buffers_.size() + 1);
+  VMEM_ASSIGN_OR_RETURN(void* address, devices_[place]->allocate(buffer_bytes_));
   buffer->place = place;
   buffer->address = static_cast<std::byte*>(address);
   allocated_bytes_ += footprint(place);

@@ -87,6 +87,19 @@ void destroy_streams_of(Device& device, const CopyStreams& streams) {
   }
 }
 
+// Gives a lane back when it goes.
+class LaneGuard {
+ public:
+  LaneGuard(StagingRing& ring, const LanePtr& lane) noexcept : ring_(ring), lane_(lane) {}
+  LaneGuard(const LaneGuard&) = delete;
+  LaneGuard& operator=(const LaneGuard&) = delete;
+  ~LaneGuard() { ring_.give_back(lane_); }
+
+ private:
+  StagingRing& ring_;
+  const LanePtr& lane_;
+};
+
 // The arguments of copy_pointers.
 struct PointerCopy {
   Endpoint destination;
@@ -274,7 +287,10 @@ class TransferEngine::Impl {
 
   bool copy_small_by_cpu(const TransferPath& path, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
     if (transfer->total_bytes > options_.small_bytes) return false;
-    hops_.run(whole_copy(path, hops_, *transfer, ranges), nullptr, [&](const Status&) { transfer->end(); });
+    hops_.run(whole_copy(path, hops_, *transfer, ranges), nullptr, [&](const Status& status) {
+      if (!status) transfer->fail(status);
+      transfer->end();
+    });
     return true;
   }
 
@@ -301,6 +317,7 @@ class TransferEngine::Impl {
     if (range.bytes > std::min(options_.small_bytes, ring_.buffer_bytes())) return false;
     const auto lane = ring_.take_now(route.lane_shape());
     if (!lane) return false;
+    const LaneGuard returned(ring_, *lane);  // it lingers until the copies have ended
     std::byte* const staging = (*lane)->buffers.front()->address;
 
     HopCopy first{path.places[0],
@@ -312,7 +329,6 @@ class TransferEngine::Impl {
     const auto arrival = std::make_shared<TransferCompletion>();  // shared with the copy's completion
     hops_.run(first, *lane, [arrival](const Status& status) { arrival->complete(status); });
     if (const Status status = arrival->wait(Event::Deadline::max()); !status) {
-      ring_.give_back(*lane);
       transfer->fail(status);
       transfer->end();
       return true;
@@ -328,7 +344,6 @@ class TransferEngine::Impl {
       transfer->end();
     });
     transfer->completion()->set_origin(last);
-    ring_.give_back(*lane);  // it lingers until the copy has ended
     return true;
   }
 

@@ -259,6 +259,22 @@ void FaultControl::finish_stuck(Stream stream, const Status& status) {
   for (const auto& event : finished) event->complete(status);
 }
 
+namespace {
+
+thread_local int calls_running = 0;
+
+class InCall {
+ public:
+  InCall() noexcept { ++calls_running; }
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+  ~InCall() { --calls_running; }
+};
+
+}  // namespace
+
+bool is_in_device_call() noexcept { return calls_running != 0; }
+
 FaultyDevice::FaultyDevice(std::unique_ptr<Device> device, std::shared_ptr<FaultControl> control)
     : device_(std::move(device)), control_(std::move(control)), info_(device_->info()) {
   info_.caps = info_.caps.with(DeviceCap::kFaultInjection);
@@ -331,26 +347,31 @@ Status flip(Device& device, void* address, std::size_t bytes) {
 }  // namespace
 
 Result<MemoryInfo> FaultyDevice::memory_info() {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("memory_info"));
   return device_->memory_info();
 }
 
 Status FaultyDevice::health() noexcept {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("health"));
   return device_->health();
 }
 
 Result<void*> FaultyDevice::allocate(std::size_t bytes) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("allocate"));
   return device_->allocate(bytes);
 }
 
 Status FaultyDevice::deallocate(void* address) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("deallocate"));
   return device_->deallocate(address);
 }
 
 Result<Event> FaultyDevice::copy_from_host(void* destination, const void* host, std::size_t bytes, Stream stream) {
+  const InCall in_call;
   return work(
       "copy_from_host", stream, [&] { return device_->copy_from_host(destination, host, bytes, stream); },
       [&](const Event& done) {
@@ -360,6 +381,7 @@ Result<Event> FaultyDevice::copy_from_host(void* destination, const void* host, 
 }
 
 Result<Event> FaultyDevice::copy_to_host(void* host, const void* source, std::size_t bytes, Stream stream) {
+  const InCall in_call;
   return work(
       "copy_to_host", stream, [&] { return device_->copy_to_host(host, source, bytes, stream); },
       [&](const Event& done) {
@@ -371,6 +393,7 @@ Result<Event> FaultyDevice::copy_to_host(void* host, const void* source, std::si
 }
 
 Result<Event> FaultyDevice::copy_within(void* destination, const void* source, std::size_t bytes, Stream stream) {
+  const InCall in_call;
   return work(
       "copy_within", stream, [&] { return device_->copy_within(destination, source, bytes, stream); },
       [&](const Event& done) {
@@ -380,6 +403,7 @@ Result<Event> FaultyDevice::copy_within(void* destination, const void* source, s
 }
 
 Result<Event> FaultyDevice::fill(void* destination, std::uint8_t value, std::size_t bytes, Stream stream) {
+  const InCall in_call;
   return work(
       "fill", stream, [&] { return device_->fill(destination, value, bytes, stream); },
       [&](const Event& done) {
@@ -389,11 +413,13 @@ Result<Event> FaultyDevice::fill(void* destination, std::uint8_t value, std::siz
 }
 
 Result<Stream> FaultyDevice::create_stream() {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("create_stream"));
   return device_->create_stream();
 }
 
 Status FaultyDevice::destroy_stream(Stream stream) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("destroy_stream"));
   if (stream.has_value()) {
     control_->finish_stuck(stream, Status(StatusCode::kTimeout, "the stream was destroyed while its work hung"));
@@ -402,16 +428,19 @@ Status FaultyDevice::destroy_stream(Stream stream) {
 }
 
 Status FaultyDevice::check_stream(Stream stream) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("check_stream"));
   return device_->check_stream(stream);
 }
 
 Result<Event> FaultyDevice::record(Stream stream) {
+  const InCall in_call;
   return work(
       "record", stream, [&] { return device_->record(stream); }, nullptr);
 }
 
 Status FaultyDevice::wait_event(Stream stream, const Event& event) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("wait_event"));
   auto* const stuck = dynamic_cast<StuckEvent*>(event.state());
   if (stuck == nullptr) return device_->wait_event(stream, event);
@@ -425,37 +454,44 @@ Status FaultyDevice::wait_event(Stream stream, const Event& event) {
 }
 
 Result<bool> FaultyDevice::is_capturing(Stream stream) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("is_capturing"));
   if (control_->is_capturing(stream)) return true;
   return device_->is_capturing(stream);
 }
 
 Result<Chunk> FaultyDevice::create_chunk(std::size_t bytes) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("create_chunk"));
   return device_->create_chunk(bytes);
 }
 
 Status FaultyDevice::destroy_chunk(const Chunk& chunk) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("destroy_chunk"));
   return device_->destroy_chunk(chunk);
 }
 
 Result<void*> FaultyDevice::reserve_window(std::size_t bytes) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("reserve_window"));
   return device_->reserve_window(bytes);
 }
 
 Status FaultyDevice::release_window(void* window, std::size_t bytes) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("release_window"));
   return device_->release_window(window, bytes);
 }
 
 Status FaultyDevice::map(void* address, const Chunk& chunk) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("map"));
   return device_->map(address, chunk);
 }
 
 Status FaultyDevice::unmap(void* address, std::size_t bytes) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("unmap"));
   return device_->unmap(address, bytes);
 }
@@ -467,6 +503,7 @@ bool FaultyDevice::can_access_peer(const Device& peer) const noexcept {
 
 Result<Event> FaultyDevice::copy_to_peer(Device& peer, void* destination, const void* source, std::size_t bytes,
                                          Stream stream) {
+  const InCall in_call;
   return work(
       "copy_to_peer", stream,
       [&]() -> Result<Event> {
@@ -483,31 +520,37 @@ Result<Event> FaultyDevice::copy_to_peer(Device& peer, void* destination, const 
 }
 
 Result<void*> FaultyDevice::register_host(void* host, std::size_t bytes) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("register_host"));
   return device_->register_host(host, bytes);
 }
 
 Status FaultyDevice::unregister_host(void* host) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("unregister_host"));
   return device_->unregister_host(host);
 }
 
 Status FaultyDevice::add_kernel(const KernelImage& image) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("add_kernel"));
   return device_->add_kernel(image);
 }
 
 Result<Event> FaultyDevice::launch(const KernelLaunch& launch, Stream stream) {
+  const InCall in_call;
   return work(
       "launch", stream, [&] { return device_->launch(launch, stream); }, nullptr);
 }
 
 Status FaultyDevice::write_signal(Stream stream, std::uint32_t* word, std::uint32_t value) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("write_signal"));
   return control_->is_stuck(stream) ? Status() : device_->write_signal(stream, word, value);
 }
 
 Status FaultyDevice::wait_signal(Stream stream, std::uint32_t* word, std::uint32_t value) {
+  const InCall in_call;
   VMEM_RETURN_IF_ERROR(enter("wait_signal"));
   return control_->is_stuck(stream) ? Status() : device_->wait_signal(stream, word, value);
 }

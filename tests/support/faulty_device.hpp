@@ -142,6 +142,9 @@ class FaultyDevice final : public Device {
   DeviceInfo info_;
 };
 
+// True while the calling thread is in a call of any of these devices.
+bool is_in_device_call() noexcept;
+
 // Wraps a device; without a control it makes one.
 std::unique_ptr<FaultyDevice> make_faulty(std::unique_ptr<Device> device,
                                           std::shared_ptr<FaultControl> control = nullptr);
