@@ -26,7 +26,7 @@ std::vector<std::tuple<std::size_t, std::size_t, Access>> flatten(const std::vec
 
 TEST(AccessPatternTest, StaysInsideTheBufferInWholeWords) {
   for (const AccessPattern pattern : kAll) {
-    for (const std::size_t blocks : {4, 5, 17, 96}) {
+    for (const std::size_t blocks : {4U, 5U, 17U, 96U}) {
       const auto steps = make_steps(pattern, shape(blocks));
       ASSERT_FALSE(steps.empty());
       for (const auto& [offset, bytes, access] : flatten(steps)) {

@@ -53,7 +53,7 @@ vmem::Result<std::unique_ptr<vmem::Backend>> create(const vmem::BackendConfig& c
 #endif
 }
 
-constexpr vmem::BackendEntry kEntry{MODULE_CONTRACT, MODULE_BUILD_ID, &create};
+[[maybe_unused]] constexpr vmem::BackendEntry kEntry{MODULE_CONTRACT, MODULE_BUILD_ID, &create};
 
 }  // namespace
 
