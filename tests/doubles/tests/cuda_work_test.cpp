@@ -305,9 +305,9 @@ TEST_F(CudaDoubleFailureTest, AKernelThatLeavesItsMemoryTakesTheProcessWithIt) {
   expect_sticky(kCuIllegalAddress);
 }
 
-TEST_F(CudaDoubleFailureTest, AKernelMayNotFollowNullOrPointersOfTheProgram) {
+TEST_F(CudaDoubleFailureTest, AKernelMayNotFollowPointersNearNullOrOfTheProgram) {
   const std::uint64_t bytes = 8;
-  EXPECT_EQ(launch(function("vmem_fill_bytes"), nullptr, CuDevicePtr{0}, bytes, std::uint32_t{1}), kCuSuccess);
+  EXPECT_EQ(launch(function("vmem_fill_bytes"), nullptr, CuDevicePtr{8}, bytes, std::uint32_t{1}), kCuSuccess);
   EXPECT_EQ(cuda_.cuCtxSynchronize(), kCuIllegalAddress);
   TearDown();
   contexts_.clear();
