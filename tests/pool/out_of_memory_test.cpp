@@ -33,6 +33,10 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
+#if defined(__GNUC__) && !defined(__clang__)
+// Where g++ puts these in line it no longer sees that the two belong together.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, 0); }
 void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes, 0); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
