@@ -134,7 +134,8 @@ struct PageFault {
 };
 
 // Thread contract: `mutex` guards every member below it. It is taken after the plan lock and before any FrameStore's;
-// two blocks' mutexes are never held together. Neighbours share no cache line: threads on blocks of their own don't meet.
+// two blocks' mutexes are never held together. Neighbours share no cache line: threads on blocks of their own don't
+// meet.
 class alignas(kStripeBytes) Block {
  public:
   Block(Region& region, std::size_t index, std::size_t bytes, bool zeroed);

@@ -66,8 +66,7 @@ TEST_F(BenchTest, EveryPatternIsRightOnEveryDevice) {
     EXPECT_EQ(result["verified"], true) << result;
     EXPECT_EQ(result["samples"].size(), 1U) << result;
   }
-  EXPECT_THAT(out_.str(),
-              AllOf(HasSubstr("sim:0 -> sim:1"), HasSubstr("simulated"), HasSubstr("bookkeeping of a ")));
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("sim:0 -> sim:1"), HasSubstr("simulated"), HasSubstr("bookkeeping of a ")));
   // Slow machines see how far it is, nothing else.
   EXPECT_THAT(err_.str(), Not(AnyOf(HasSubstr("mismatch"), HasSubstr(": error"))));
 }
