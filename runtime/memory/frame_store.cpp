@@ -326,14 +326,16 @@ Result<Frame> FrameStore::cut_from_new_slab(std::size_t asked, std::size_t bytes
     slab_bytes = std::min(room, std::max(bytes, checked_multiply(block_, kBlocksInSlab).value_or(block_)));
     figures_.physical_bytes += slab_bytes;
   }
-  Result<std::unique_ptr<FrameSlab>> slab = std::unique_ptr<FrameSlab>();
-  try {
-    slab = create_slab(slab_bytes, bytes);
-  } catch (...) {  // out of memory
-    uncount(slab_bytes);
-    throw;
-  }
-  uncount(slab_bytes);
+  // Taken out again whatever comes of it: a slab that is there is counted below.
+  struct Counted {
+    FrameStore& store;
+    const std::size_t bytes;
+    ~Counted() { store.uncount(bytes); }
+  };
+  auto slab = [&] {
+    const Counted counted{*this, slab_bytes};
+    return create_slab(slab_bytes, bytes);
+  }();
   if (!slab) return refused_by_driver(slab.error(), asked);
   MutexLock lock(mutex_);
   slabs_.push_back(std::move(slab).value());
