@@ -64,7 +64,7 @@ Status fill(Holder& holder, const char* module) {
 }  // namespace
 
 // AddressSanitizer asks it at the start: what nobody destroys is a leak on purpose here.
-extern "C" const char* __asan_default_options();
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options();
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
 int main(int count, char** arguments) {
