@@ -7,8 +7,9 @@
 namespace vmem {
 namespace {
 
-// About a microsecond: longer than what is done under these mutexes, shorter than falling asleep and waking.
-constexpr int kSpins = 50;
+// Looks ever more rarely, some microseconds in all: longer than what is done under these mutexes, shorter than falling
+// asleep and waking. Who looks all the time takes the word's cache line from the owner, and both are slow.
+constexpr int kMostPauses = 64;
 
 void pause_processor() noexcept {
 #if defined(__x86_64__)
@@ -21,9 +22,9 @@ void pause_processor() noexcept {
 }  // namespace
 
 void Mutex::lock_contended() noexcept {
-  for (int i = 0; i < kSpins; ++i) {
+  for (int pauses = 1; pauses <= kMostPauses; pauses *= 2) {
+    for (int i = 0; i < pauses; ++i) pause_processor();
     if (word_.load(std::memory_order_relaxed) == kFree && try_lock_free()) return;
-    pause_processor();
   }
   while (word_.exchange(kContended, std::memory_order_acquire) != kFree) futex_wait(word_, kContended);
 }
