@@ -430,6 +430,11 @@ std::size_t FrameStore::shrink(std::size_t keep) {
   return before - cached_;
 }
 
+std::size_t FrameStore::quarantined_bytes() const {
+  MutexLock lock(mutex_);
+  return figures_.quarantined_bytes;
+}
+
 FrameStore::Figures FrameStore::figures() const {
   MutexLock lock(mutex_);
   Figures figures = figures_;

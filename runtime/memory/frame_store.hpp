@@ -97,6 +97,8 @@ class FrameStore {
 
   // Bytes that `reserve` would grant at this moment.
   std::size_t available_bytes(SpareUse spare = SpareUse::kForbidden) const;
+  // Bytes that are lost for good.
+  std::size_t quarantined_bytes() const;
   Figures figures() const;
 
  private:

@@ -155,7 +155,12 @@ Status PlanRunner::relocate(const Move& move) {
 
 Status PlanRunner::start_fetches(Claim& claim, Piece& piece) {
   if (is_cancelled()) return cancelled();
-  VMEM_ASSIGN_OR_RETURN(std::vector<Move> moves, residency_.begin_fetch(claim, piece));
+  // Ranges of a list may share pages, which one copy brings for all.
+  PageMask* under_way = nullptr;
+  if (claim.ranges.size() > 1) {
+    under_way = &under_way_.try_emplace(piece.block, piece.block->num_pages()).first->second;
+  }
+  VMEM_ASSIGN_OR_RETURN(std::vector<Move> moves, residency_.begin_fetch(claim, piece, under_way));
   fetches_.reserve(fetches_.size() + moves.size());  // a copy that was started must not be lost
   for (Move& move : moves) {
     if (move.fill) {
@@ -163,6 +168,7 @@ Status PlanRunner::start_fetches(Claim& claim, Piece& piece) {
       residency_.commit_fetch(move);
       continue;
     }
+    if (under_way != nullptr) *under_way |= move.pages;
     VMEM_ASSIGN_OR_RETURN(Event event, start(move));
     counters_.add(move.from, move.to, MoveCounters::Reason::kFetch, bytes_of(move));
     fetches_.push_back({std::move(move), std::move(event)});

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -90,6 +91,7 @@ class PlanRunner {
   const std::atomic<bool>* const cancelled_;
   std::deque<Leaving> leaving_;
   std::vector<Copy> fetches_;
+  std::map<const Block*, PageMask> under_way_;  // of a list: what fetches_ brings
   std::optional<DeviceIndex> refused_by_;
   bool frames_failed_ = false;
 };

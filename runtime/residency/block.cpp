@@ -176,11 +176,23 @@ std::optional<Event> Block::next_arrival(PageRange pages) const {
   return std::nullopt;
 }
 
+void Block::add_use(const Use& use) {
+  // Readers and writers take turns at most: the two that were added last are those that may be of the same release.
+  for (std::size_t i = uses.size(); i-- > 0 && i + 2 >= uses.size();) {
+    Use& last = uses[i];
+    const bool touches = use.pages.begin <= last.pages.end && last.pages.begin <= use.pages.end;
+    if (last.event.state() != use.event.state() || last.writes != use.writes || !touches) continue;
+    last.pages = {std::min(last.pages.begin, use.pages.begin), std::max(last.pages.end, use.pages.end)};
+    return;
+  }
+  uses.push_back(use);
+}
+
 void Block::collect_uses(PageRange pages, bool writes, DeviceIndex device, Stream stream,
                          std::vector<Event>& events) const {
   for (const Use& use : uses) {
     const bool in_order = stream.has_value() && use.device == device && use.stream == stream;
-    if (!in_order && (writes || use.writes) && use.pages.overlaps(pages)) events.push_back(use.event);
+    if (!in_order && (writes || use.writes) && use.pages.overlaps(pages)) add_event(events, use.event);
   }
 }
 

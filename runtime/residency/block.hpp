@@ -112,6 +112,11 @@ struct Use {
   Event event;
 };
 
+// Adds an event unless it is the one that was added last: the pieces of one list meet the same one again and again.
+inline void add_event(std::vector<Event>& events, const Event& event) {
+  if (events.empty() || events.back().state() != event.state()) events.push_back(event);
+}
+
 // A write that was released before all fetches of its acquire had arrived: if one fails, what was computed is worth
 // nothing.
 struct PendingCommit {
@@ -196,6 +201,8 @@ class alignas(kStripeBytes) Block {
   // One copy that keeps the pages from being settled, for a wait outside the lock. There is one wherever settle
   // answered false, though it may be over by now.
   std::optional<Event> next_arrival(PageRange pages) const VMEM_REQUIRES(mutex);
+  // Notes what remains of a hold. Ranges side by side of one release become one: a list may have many in a block.
+  void add_use(const Use& use) VMEM_REQUIRES(mutex);
   // Events of uses that a hold or a move must be ordered after; those on the given stream of the device are in order.
   void collect_uses(PageRange pages, bool writes, DeviceIndex device, Stream stream, std::vector<Event>& events) const
       VMEM_REQUIRES(mutex);

@@ -5,6 +5,7 @@
 #include <vmem/status.hpp>
 #include <vmem/topology.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -28,6 +29,8 @@ struct DeviceMemory {
   bool is_usable() const noexcept { return store != nullptr && !failed.load(); }
   // What a plan may fill without the spare.
   std::size_t usable_bytes() const noexcept { return store->limit_bytes() - store->spare_bytes(); }
+  // Of these, what is not lost to a driver that did not take it back.
+  std::size_t fitting_bytes() const { return usable_bytes() - std::min(usable_bytes(), store->quarantined_bytes()); }
 
   // Memory for `num_blocks` blocks of a region in a row, out of a reservation of `bytes`; mapped in the region's window
   // where the device has windows (then it is one block).

@@ -187,7 +187,7 @@ void Residency::end_relocation(const Move& move, bool copied) {
   if (span.num_instances == 0) memories_[move.from].end_span(span, false);
 }
 
-Result<std::vector<Move>> Residency::begin_fetch(Claim& claim, Piece& piece) {
+Result<std::vector<Move>> Residency::begin_fetch(Claim& claim, Piece& piece, const PageMask* under_way) {
   Block& block = *piece.block;
   MutexLock lock(block.mutex);
   const Instance* instance = block.find(claim.device);
@@ -198,6 +198,7 @@ Result<std::vector<Move>> Residency::begin_fetch(Claim& claim, Piece& piece) {
     return Status(StatusCode::kDataLost, "pages of the range were on a device that failed");
   }
   PageMask missing = block.obtainable(*instance, piece.needed_head) | block.obtainable(*instance, piece.needed_tail);
+  if (under_way != nullptr) missing -= *under_way;
   std::vector<Move> moves;
   const auto add_move = [&](PageMask pages, DeviceIndex from, const Instance* source) {
     Move move;

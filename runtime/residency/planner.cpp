@@ -139,11 +139,11 @@ Status Residency::try_plan(Claim& claim, Attempt& attempt) {
   }
   VMEM_RETURN_IF_ERROR(memory.store->uses_windows() ? list_windowed(claim, attempt) : list_extents(claim, attempt));
   for (const Arriving& frame : attempt.plan.frames) attempt.plan.needed_bytes += frame.bytes;
-  if (attempt.claim_bytes > memory.usable_bytes()) {
+  if (const std::size_t fitting = memory.fitting_bytes(); attempt.claim_bytes > fitting) {
     return Status(memory.device->info().tier == Tier::kHost ? StatusCode::kOutOfHostMemory
                                                             : StatusCode::kOutOfDeviceMemory,
                   format("{} asked at once, {} can be used (limit {}, {} kept spare): acquire less at a time",
-                         format_bytes(attempt.claim_bytes), format_bytes(memory.usable_bytes()),
+                         format_bytes(attempt.claim_bytes), format_bytes(fitting),
                          format_bytes(memory.store->limit_bytes()), format_bytes(memory.store->spare_bytes())))
         .with_device(name);
   }

@@ -33,9 +33,9 @@ bool overlaps(const PageMask& pages, const Piece& piece) {
 void collect_arrivals(Claim& claim, const Piece& piece, const Instance& instance) {
   for (const Arrival& arrival : instance.arriving) {
     if (overlaps(arrival.pages, piece)) {
-      claim.arrivals.push_back(arrival.event);
+      add_event(claim.arrivals, arrival.event);
     } else if (arrival.pages.overlaps(piece.pages)) {
-      claim.waits.push_back(arrival.event);
+      add_event(claim.waits, arrival.event);
     }
   }
 }
@@ -250,7 +250,7 @@ Status Residency::release(Claim& claim, const std::optional<Event>& use) {
     if (use) {
       reserve_.finish([&] {
         block.mutex.assert_held();
-        block.uses.push_back({piece.pages, claim.device, claim.stream, piece.writes, *use});
+        block.add_use({piece.pages, claim.device, claim.stream, piece.writes, *use});
       });
     }
     if (memories_[claim.device].failed.load()) {

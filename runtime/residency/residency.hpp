@@ -99,8 +99,9 @@ class Residency {
   // commit_departure takes in; end_relocation then takes the old instance away, or the new one where the copy failed.
   Result<std::vector<Move>> make_frames(Plan& plan, const Arriving& arriving);
   void end_relocation(const Move& move, bool copied);
-  // The copies that one piece still needs. Its instance must exist. kDataLost where pages are lost.
-  Result<std::vector<Move>> begin_fetch(Claim& claim, Piece& piece);
+  // The copies that one piece still needs, those of pages `under_way` (may be null) apart. Its instance must exist.
+  // kDataLost where pages are lost.
+  Result<std::vector<Move>> begin_fetch(Claim& claim, Piece& piece, const PageMask* under_way);
   // The bytes have arrived.
   void commit_fetch(const Move& move);
   // The bytes will have arrived with the event. False where nobody will wait for it, because the device has failed: the

@@ -111,6 +111,11 @@ TEST(PoolThreadsTest, SixteenThreadsAtTheEdgeLeaveNothingBehind) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(failures, 0);
   EXPECT_EQ(machine.pool().stats().buffers, 0U);
+  EXPECT_EQ(machine.pool().stats().allocated_bytes, 0U);
+  for (const DeviceStats& device : machine.pool().stats().devices) {
+    EXPECT_LE(device.used_bytes, 64_KiB) << device.name << ": at most an empty shared block";
+    EXPECT_EQ(device.pinned_bytes, 0U) << device.name;
+  }
 }
 
 TEST(PoolThreadsTest, OppositeOrdersOfTwoBuffersDoNotDeadlock) {

@@ -132,6 +132,26 @@ TEST_F(PoolFailureTest, ACopyThatNeverEndsFailsItsDeviceNotTheProcess) {
   }
 }
 
+TEST_F(PoolFailureTest, MemoryThatTheDriverDoesNotTakeBackIsCountedOut) {
+  make(one_gpu());
+  {
+    Buffer gone = filled_on(0, kBlock, 1);
+    Fault fault;
+    fault.call = "unmap";
+    fault.count = 1000;
+    machine().faults(0).inject(fault);
+    EXPECT_TRUE(gone.free().is_ok());
+    machine().faults(0).clear();
+    const Buffer buffer = filled(kUsableBlocks * kBlock, 2);
+    auto held = acquire(buffer.range(0, (kUsableBlocks - 1) * kBlock, Access::kRead), 0);
+    ASSERT_TRUE(held.has_value()) << held.error().to_string();
+    // At once, with an hour to wait and a holder to wait for: it never will.
+    const Status status = acquire(buffer.all(Access::kRead), 0, {}, std::chrono::hours(1)).error();
+    EXPECT_EQ(status.code(), StatusCode::kOutOfDeviceMemory) << status.to_string();
+  }
+  machine().faults(0).vanish();  // its memory is not all back
+}
+
 TEST_F(PoolFailureTest, BytesThatTheDriverCouldNotMapAreNotGranted) {
   make();
   const Buffer buffer = filled(2 * kBlock, 1);

@@ -283,6 +283,30 @@ TEST_F(BlockTest, AFaultLastsUntilItsPagesAreClearedOrWritten) {
   EXPECT_TRUE(block_.fault_of(kAllPages).is_ok());
 }
 
+TEST_F(BlockTest, UsesOfOneReleaseSideBySideBecomeOne) {
+  int native = 0;
+  const Stream stream(&native);
+  const Event first(test::ManualEvent::create());
+  const Event second(test::ManualEvent::create());
+  MutexLock lock(block_.mutex);
+  for (std::uint32_t page = 0; page < 4; ++page) {
+    block_.add_use({{page, page + 1}, 0, stream, true, first});
+    block_.add_use({{page, page + 2}, 0, stream, false, first});
+  }
+  ASSERT_EQ(block_.uses.size(), 2U) << "of reads and of writes";
+  EXPECT_EQ(block_.uses[0].pages, (PageRange{0, 4}));
+  EXPECT_EQ(block_.uses[1].pages, (PageRange{0, 5}));
+  block_.add_use({{8, 9}, 0, stream, true, first});
+  block_.add_use({{4, 5}, 0, stream, true, second});
+  EXPECT_EQ(block_.uses.size(), 4U) << "what lies apart, and another release's";
+  std::vector<Event> events;
+  block_.collect_uses({0, 4}, true, 1, Stream(), events);
+  ASSERT_EQ(events.size(), 1U) << "one event is waited for once";
+  block_.collect_uses({0, 5}, true, 1, Stream(), events);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].state(), second.state());
+}
+
 TEST_F(BlockTest, UsesOrderWhoConflictsButNotTheirOwnStream) {
   int native = 0;
   const Stream stream(&native);
