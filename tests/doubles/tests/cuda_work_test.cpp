@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <memory>
+#include <deque>
 #include <thread>
 
 #include "tests/doubles/tests/cuda_library.hpp"
@@ -14,27 +14,28 @@ constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
 using CudaDoubleWorkTest = CudaDoubleTest;
 
-// Holds a stream until the test opens it. The stream may come to it after the gate is gone.
+// Holds a stream until the test opens it. The stream may come to it after the gate is gone, or never: what it looks at
+// lives as long as the process.
 class Gate {
  public:
   explicit Gate(const CudaLibrary& cuda, CuStream stream) {
-    const auto hold = [](void* opaque) {
-      const std::unique_ptr<Flag> flag(static_cast<Flag*>(opaque));
-      (*flag)->wait(false);
-    };
-    EXPECT_EQ(cuda.cuLaunchHostFunc(stream, hold, new Flag(open_)), kCuSuccess);
+    const auto hold = [](void* open) { static_cast<std::atomic<bool>*>(open)->wait(false); };
+    EXPECT_EQ(cuda.cuLaunchHostFunc(stream, hold, &open_), kCuSuccess);
   }
   ~Gate() { open(); }
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   void open() {
-    *open_ = true;
-    open_->notify_all();
+    open_ = true;
+    open_.notify_all();
   }
 
  private:
-  using Flag = std::shared_ptr<std::atomic<bool>>;
-  const Flag open_ = std::make_shared<std::atomic<bool>>(false);
+  static std::atomic<bool>& next_flag() {
+    static auto& flags = *new std::deque<std::atomic<bool>>;
+    return flags.emplace_back(false);
+  }
+  std::atomic<bool>& open_ = next_flag();
 };
 
 TEST_F(CudaDoubleWorkTest, AStreamWorksInOrderAndOthersDoNotWaitForIt) {
