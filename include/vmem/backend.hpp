@@ -103,7 +103,7 @@ class VMEM_API Device {
   /// REQUIRES: nothing is mapped in it.
   virtual Status release_window(void* window, std::size_t bytes);
   /// Puts a whole chunk at an address of a window and makes it accessible to this device (and to peers whose access is
-  /// on).
+  /// on). A chunk of host memory may be mapped at several addresses at once.
   virtual Status map(void* address, const Chunk& chunk);
   /// Takes a whole mapping away. The work on it must be done.
   virtual Status unmap(void* address, std::size_t bytes);

@@ -14,6 +14,13 @@ namespace vmem {
 class FrameStore;
 struct FrameSlab;
 
+// A chunk for windows, and the address that it has beside them for its whole life, where devices have it registered:
+// null where it has none (on devices, and where no device registers memory).
+struct PinnedChunk {
+  Chunk chunk;
+  void* pinned_address = nullptr;
+};
+
 // Physical memory of one block, given back to its store when dropped. Moves, never copies. REQUIRES, when it is
 // dropped: it is mapped nowhere, work on it is done, and its store is alive.
 class Frame {
@@ -31,9 +38,12 @@ class Frame {
   // What is there: asked_bytes rounded up to the device's granularity.
   std::size_t bytes() const noexcept { return bytes_; }
   // Of devices with virtual memory: the whole chunk, to be mapped into a window.
-  const Chunk& chunk() const noexcept { return chunk_; }
+  const Chunk& chunk() const noexcept { return chunk_.chunk; }
   // Of the others: the frame's address on its device; null where it is a chunk.
   void* address() const noexcept { return address_; }
+  // The best address for copies: of host memory one that devices have registered, where there is one; null where the
+  // frame has only the addresses of windows.
+  void* copy_address() const noexcept { return address_ != nullptr ? address_ : chunk_.pinned_address; }
   // Where the frame begins in its slab; 0 in a chunk.
   std::size_t chunk_offset() const noexcept { return extent_.offset; }
 
@@ -44,7 +54,7 @@ class Frame {
   friend class FrameStore;
 
   FrameStore* store_ = nullptr;
-  Chunk chunk_;
+  PinnedChunk chunk_;
   void* address_ = nullptr;
   FrameSlab* slab_ = nullptr;
   Extent extent_;

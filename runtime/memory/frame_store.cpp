@@ -30,6 +30,12 @@ bool succeeds(Call call) noexcept {
   }
 }
 
+// A driver that refuses once gets a second chance.
+template <typename Call>
+bool succeeds_at_last(Call call) noexcept {
+  return succeeds(call) || succeeds(call);
+}
+
 bool is_out_of_memory(StatusCode code) noexcept {
   return code == StatusCode::kOutOfDeviceMemory || code == StatusCode::kOutOfHostMemory ||
          code == StatusCode::kOutOfStorage;
@@ -93,7 +99,8 @@ FrameStore::FrameStore(Device& device, const Options& options)
       spare_(align_up(options.spare_bytes, granularity_)),
       block_(options.block_bytes),
       cache_limit_(options.cache_bytes),
-      strategy_(options.strategy) {
+      strategy_(options.strategy),
+      registrations_(device.info().tier == Tier::kHost ? options.registrations : nullptr) {
   figures_.limit_bytes = limit_;
   figures_.spare_bytes = spare_;
 }
@@ -104,11 +111,9 @@ FrameStore::~FrameStore() {
   // A driver that refuses once gets a second chance; one that is gone refuses for good, and took the memory with it.
   for (int attempt = 0; attempt < 2; ++attempt) {
     shrink(0);
-    std::erase_if(quarantine_,
-                  [this](const Chunk& chunk) { return succeeds([&] { return device_.destroy_chunk(chunk); }); });
+    std::erase_if(quarantine_, [this](PinnedChunk& chunk) { return destroy(chunk); });
     // What is left holds quarantined frames.
-    std::erase_if(slabs_,
-                  [this](const auto& slab) { return succeeds([&] { return device_.deallocate(slab->address); }); });
+    std::erase_if(slabs_, [this](const auto& slab) { return destroy(*slab); });
   }
 }
 
@@ -182,7 +187,7 @@ Result<Frame> FrameStore::allocate(std::size_t bytes) {
 
 // Room in the lists for every chunk that is out and one more, so that none fails to come back.
 void FrameStore::reserve_for_return() {
-  for (std::vector<Chunk>* list : {&cache_, &quarantine_}) {
+  for (std::vector<PinnedChunk>* list : {&cache_, &quarantine_}) {
     const std::size_t needed = list->size() + figures_.num_frames + 1;
     if (list->capacity() < needed) list->reserve(std::max<std::size_t>(2 * needed, 16));
   }
@@ -206,7 +211,8 @@ Result<Frame> FrameStore::allocate_chunk(std::size_t asked, std::size_t bytes) {
     MutexLock lock(mutex_);
     reserve_for_return();
     // The one that was dropped last is the likeliest to be in the hardware's caches.
-    const auto same = std::find_if(cache_.rbegin(), cache_.rend(), [&](const Chunk& c) { return c.bytes == bytes; });
+    const auto same = std::find_if(cache_.rbegin(), cache_.rend(),
+                                   [&](const PinnedChunk& pinned) { return pinned.chunk.bytes == bytes; });
     if (same != cache_.rend()) {
       Frame frame;
       frame.chunk_ = *same;
@@ -240,6 +246,45 @@ void FrameStore::uncount(std::size_t bytes) noexcept {
   figures_.physical_bytes -= bytes;
 }
 
+// Where it can't be mapped a second time, its copies are pageable.
+void FrameStore::pin(PinnedChunk& chunk) noexcept {
+  if (registrations_ == nullptr) return;
+  const std::size_t bytes = chunk.chunk.bytes;
+  void* address = nullptr;
+  const bool mapped = succeeds([&]() -> Status {
+    VMEM_ASSIGN_OR_RETURN(address, device_.reserve_window(bytes));
+    return device_.map(address, chunk.chunk);
+  });
+  if (!mapped) {
+    if (address != nullptr) {
+      static_cast<void>(succeeds_at_last([&] { return device_.release_window(address, bytes); }));
+    }
+    return;
+  }
+  chunk.pinned_address = address;
+  static_cast<void>(succeeds([&] {
+    registrations_->add_for_all(address, bytes);
+    return Status();
+  }));
+}
+
+// False where the driver did not take it back: then it is as it was, but for its second address.
+bool FrameStore::destroy(PinnedChunk& chunk) noexcept {
+  if (chunk.pinned_address != nullptr) {
+    registrations_->remove(chunk.pinned_address);
+    if (!succeeds([&] { return device_.unmap(chunk.pinned_address, chunk.chunk.bytes); })) return false;
+    static_cast<void>(
+        succeeds_at_last([&] { return device_.release_window(chunk.pinned_address, chunk.chunk.bytes); }));
+    chunk.pinned_address = nullptr;
+  }
+  return succeeds([&] { return device_.destroy_chunk(chunk.chunk); });
+}
+
+bool FrameStore::destroy(FrameSlab& slab) noexcept {
+  if (registrations_ != nullptr) registrations_->remove(slab.address);
+  return succeeds([&] { return device_.deallocate(slab.address); });
+}
+
 // A chunk that is counted; on an error it is no longer.
 Result<Frame> FrameStore::create_frame(std::size_t asked, std::size_t bytes) {
   Result<Chunk> chunk = device_.create_chunk(bytes);
@@ -256,16 +301,18 @@ Result<Frame> FrameStore::create_frame(std::size_t asked, std::size_t bytes) {
     uncount(bytes);
     return refusal;
   }
+  PinnedChunk pinned{*chunk, nullptr};
+  pin(pinned);
   MutexLock lock(mutex_);
   try {
     reserve_for_return();
   } catch (...) {  // out of memory
-    static_cast<void>(device_.destroy_chunk(*chunk));
+    static_cast<void>(destroy(pinned));
     throw;
   }
   figures_.peak_physical_bytes = std::max(figures_.peak_physical_bytes, figures_.physical_bytes);
   Frame frame;
-  frame.chunk_ = *chunk;
+  frame.chunk_ = pinned;
   hand_out(frame, asked, bytes);
   return frame;
 }
@@ -357,6 +404,12 @@ Result<std::unique_ptr<FrameSlab>> FrameStore::create_slab(std::size_t bytes, st
     Result<void*> address = device_.allocate(bytes);
     if (address) {
       slab->address = *address;
+      if (registrations_ != nullptr) {
+        static_cast<void>(succeeds([&] {
+          registrations_->add_for_all(slab->address, bytes);
+          return Status();
+        }));
+      }
       return slab;
     }
     if (!is_out_of_memory(address.error().code())) return address.error();
@@ -413,15 +466,15 @@ std::size_t FrameStore::shrink(std::size_t keep) {
   if (cached_ <= keep) return 0;
   const std::size_t before = cached_;
   if (uses_windows_) {
-    std::erase_if(cache_, [&](const Chunk& chunk) VMEM_NO_THREAD_SAFETY_ANALYSIS {
-      if (cached_ <= keep || !succeeds([&] { return device_.destroy_chunk(chunk); })) return false;
-      cached_ -= chunk.bytes;
+    std::erase_if(cache_, [&](PinnedChunk& chunk) VMEM_NO_THREAD_SAFETY_ANALYSIS {
+      if (cached_ <= keep || !destroy(chunk)) return false;
+      cached_ -= chunk.chunk.bytes;
       return true;
     });
   } else {
     std::erase_if(slabs_, [&](const std::unique_ptr<FrameSlab>& slab) VMEM_NO_THREAD_SAFETY_ANALYSIS {
       if (cached_ <= keep || slab->extents.num_used() != 0) return false;
-      if (!succeeds([&] { return device_.deallocate(slab->address); })) return false;
+      if (!destroy(*slab)) return false;
       cached_ -= slab->bytes;
       return true;
     });

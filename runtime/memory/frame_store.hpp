@@ -17,6 +17,7 @@
 #include "runtime/memory/extent_allocator.hpp"
 #include "runtime/memory/fragmentation.hpp"
 #include "runtime/memory/frame.hpp"
+#include "runtime/support/host_registrations.hpp"
 #include "runtime/support/thread_annotations.hpp"
 
 namespace vmem {
@@ -30,8 +31,13 @@ namespace vmem {
 // keeps a place free through which two full devices can exchange. Cached memory is the driver's again as soon as the
 // limit or the driver needs it: used + cached never passes the limit either.
 //
+// HOST MEMORY: windows come and go, and registering memory takes longer than copying it. So a chunk of host memory is
+// mapped a second time, for its whole life, and registered there; copies use that address. Slabs are registered as they
+// are.
+//
 // CONCURRENCY: one mutex over the figures and the lists. The driver makes memory without it and takes memory back under
-// it, so that what is given up is free before another asks. No lock of another class is taken under either mutex.
+// it, so that what is given up is free before another asks. Of other classes only HostRegistrations' mutex, a leaf, is
+// taken under either.
 class FrameStore {
  public:
   struct Options {
@@ -40,6 +46,9 @@ class FrameStore {
     FitStrategy strategy = FitStrategy::kBestFit;
     std::size_t block_bytes = kDefaultBlockBytes;
     std::size_t cache_bytes = 4 * kDefaultBlockBytes;  // the most dropped memory that is kept for reuse
+    // Host memory is registered here, for quick copies, as long as the store holds it; null: it is not. Outlives the
+    // store.
+    HostRegistrations* registrations = nullptr;
   };
   enum class SpareUse : std::uint8_t { kForbidden, kAllowed };
 
@@ -113,6 +122,9 @@ class FrameStore {
   std::size_t available_locked(SpareUse spare) const VMEM_REQUIRES(mutex_);
 
   Result<Frame> allocate_chunk(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
+  void pin(PinnedChunk& chunk) noexcept VMEM_EXCLUDES(mutex_);
+  bool destroy(PinnedChunk& chunk) noexcept;
+  bool destroy(FrameSlab& slab) noexcept;
   Result<Frame> create_frame(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
   void uncount(std::size_t bytes) noexcept VMEM_EXCLUDES(mutex_);
   Result<Frame> allocate_extent(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
@@ -136,14 +148,15 @@ class FrameStore {
   const std::size_t block_;
   const std::size_t cache_limit_;
   const FitStrategy strategy_;
+  HostRegistrations* const registrations_;  // null where nothing is registered
 
   Mutex grow_mutex_;  // before mutex_: one slab is made at a time, and who waits for it looks into it first
   mutable Mutex mutex_;
   Figures figures_ VMEM_GUARDED_BY(mutex_);
   std::size_t cached_ VMEM_GUARDED_BY(mutex_) = 0;  // bytes in cache_, or of empty slabs
   std::size_t peak_asked_ VMEM_GUARDED_BY(mutex_) = 0;
-  std::vector<Chunk> cache_ VMEM_GUARDED_BY(mutex_);  // the oldest first
-  std::vector<Chunk> quarantine_ VMEM_GUARDED_BY(mutex_);
+  std::vector<PinnedChunk> cache_ VMEM_GUARDED_BY(mutex_);  // the oldest first
+  std::vector<PinnedChunk> quarantine_ VMEM_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<FrameSlab>> slabs_ VMEM_GUARDED_BY(mutex_);  // the oldest first
 };
 

@@ -61,6 +61,7 @@ Result<std::unique_ptr<Pool::Impl>> Pool::Impl::create(PoolContext context, cons
   residency.placement = options.placement;
   residency.fit = options.fit;
   residency.limits = limits_of(impl->context_, options);
+  residency.registrations = &impl->context_.transfers->registrations();
   VMEM_ASSIGN_OR_RETURN(impl->residency_, Residency::create(*impl->context_.topology, impl->context_.devices, residency,
                                                             impl->policy_, nullptr));
   BufferTable::Options buffers;

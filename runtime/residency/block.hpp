@@ -95,6 +95,12 @@ struct Instance {
   bool leaving = false;
 
   bool is_held() const noexcept { return num_holds + num_pins != 0; }
+  // Where copies find the block's first byte: host memory may have a better address for them than the users'.
+  void* copy_address() const noexcept {
+    void* const base = span->frame.copy_address();
+    if (base == nullptr) return address;
+    return static_cast<std::byte*>(base) + (static_cast<std::byte*>(address) - static_cast<std::byte*>(span->address));
+  }
 };
 
 struct Hold {

@@ -83,12 +83,12 @@ Result<Move> Residency::begin_departure(const Eviction& eviction, Departure& dep
   move.from = eviction.span->device;
   move.to = departure.to;
   move.pages = block.give_up(*from);
-  move.source = from->address;
+  move.source = from->copy_address();
   block.collect_uses({0, block.num_pages()}, true, move.from, Stream(), move.after);
   if (move.pages.none()) return move;
   const Instance* to = departure.to == eviction.span->device ? nullptr : block.find(departure.to);
   if (to == nullptr) return Status(StatusCode::kInternal, "a block became dirty while it was leaving");
-  move.destination = to->address;
+  move.destination = to->copy_address();
   append_arrivals(*to, PageMask::full(block.num_pages()), move.after);
   return move;
 }
@@ -156,7 +156,7 @@ Result<std::vector<Move>> Residency::make_frames(Plan& plan, const Arriving& arr
     move.from = plan.device;
     move.to = plan.device;
     move.pages = old->valid;
-    move.source = old->address;
+    move.source = old->copy_address();
     block.collect_uses({0, block.num_pages()}, true, plan.device, Stream(), move.after);
     relocations.push_back(std::move(move));
   }
@@ -170,7 +170,7 @@ Result<std::vector<Move>> Residency::make_frames(Plan& plan, const Arriving& arr
     MutexLock block_lock(block.mutex);
     add_instance(block, *span);
     if (relocation == relocations.end() || relocation->block != &block) continue;
-    relocation->destination = block.instances.back().address;
+    relocation->destination = block.instances.back().copy_address();
     ++relocation;
   }
   return relocations;
@@ -205,14 +205,14 @@ Result<std::vector<Move>> Residency::begin_fetch(Claim& claim, Piece& piece, con
     move.block = &block;
     move.from = from;
     move.to = claim.device;
-    move.destination = instance->address;
+    move.destination = instance->copy_address();
     move.pages = std::move(pages);
     move.fill = source == nullptr;
     block.mutex.assert_held();
     // After those who still write the bytes, and those who still use what they replace.
     block.collect_uses(piece.pages, true, claim.device, claim.stream, move.after);
     if (source != nullptr) {
-      move.source = source->address;
+      move.source = source->copy_address();
       append_arrivals(*source, move.pages, move.after);
     }
     moves.push_back(std::move(move));

@@ -49,6 +49,7 @@ Status make_store(DeviceMemory& memory, const Residency::Options& options, std::
   store.spare_bytes = limit >= 2 * options.block_bytes ? options.block_bytes : 0;
   store.strategy = options.fit;
   store.block_bytes = options.block_bytes;
+  store.registrations = options.registrations;
   VMEM_ASSIGN_OR_RETURN(memory.store, FrameStore::create(*memory.device, store));
   return {};
 }

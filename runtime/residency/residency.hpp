@@ -38,7 +38,8 @@ class Residency {
     std::size_t block_bytes = kDefaultBlockBytes;
     PlacementStrategy placement = PlacementStrategy::kLocalityFirst;
     FitStrategy fit = FitStrategy::kBestFit;
-    std::vector<std::uint64_t> limits;  // for each device, bytes; 0: takes no frames
+    std::vector<std::uint64_t> limits;           // for each device, bytes; 0: takes no frames
+    HostRegistrations* registrations = nullptr;  // of host memory, for quick copies; null: none. Outlives the residency
   };
   struct Counters {
     std::uint64_t evictions = 0;

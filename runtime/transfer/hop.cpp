@@ -110,8 +110,8 @@ HopExecutor::HopExecutor(std::vector<Device*> devices, std::vector<CopyStreams> 
 
 bool HopExecutor::moves_pages(DeviceIndex index) const {
   const DeviceCaps caps = devices_[index]->info().caps;
-  return caps.has(DeviceCap::kKernels) && caps.has(DeviceCap::kHostRegistration) && !ring_.is_pageable(index) &&
-         !kernels_missing_[index].load(std::memory_order_relaxed);
+  return caps.has(DeviceCap::kKernels) && caps.has(DeviceCap::kHostRegistration) &&
+         !ring_.registrations().is_pageable(index) && !kernels_missing_[index].load(std::memory_order_relaxed);
 }
 
 HopKind HopExecutor::kind_of(DeviceIndex from, DeviceIndex to) const {
@@ -154,7 +154,8 @@ bool HopExecutor::can_launch(const HopCopy& copy) const {
 Result<Event> HopExecutor::launch_pages(const HopCopy& copy, Stream stream) const noexcept {
   const DeviceIndex index = operator_of(copy);
   const bool gathers = copy.kind == HopKind::kDeviceToHost;
-  auto* const seen = static_cast<std::byte*>(ring_.address_on(*copy.packed, index));
+  auto* const seen =
+      static_cast<std::byte*>(ring_.registrations().address_on(copy.packed->address, ring_.buffer_bytes(), index));
   if (seen == nullptr) return Status(StatusCode::kUnsupported, "the staging buffer is not registered");
   std::uint64_t count = 0;
   for (const CopySegment& segment : copy.segments) count += segment.bytes / kPageBytes;

@@ -13,21 +13,17 @@ namespace {
 constexpr std::size_t kLargestBuffer = 8_MiB;
 constexpr std::size_t kBuffersWithinLimit = 8;  // so many at least, or a chunk could not overlap the next
 
-const std::string& address_space_of(const Device& device) {
-  const DeviceInfo& info = device.info();
-  return info.address_space.empty() ? info.name : info.address_space;
-}
-
 }  // namespace
 
-StagingRing::StagingRing(std::vector<Device*> devices, std::size_t limit_bytes, Logger& logger)
+StagingRing::StagingRing(std::vector<Device*> devices, std::size_t limit_bytes, HostRegistrations& registrations,
+                         Logger& logger)
     : devices_(std::move(devices)),
       limit_bytes_(limit_bytes),
       buffer_bytes_(std::min(kLargestBuffer, std::bit_floor(limit_bytes / kBuffersWithinLimit))),
+      registrations_(registrations),
       logger_(logger) {
   MutexLock lock(mutex_);
   idle_.resize(devices_.size());
-  pageable_.resize(devices_.size());
 }
 
 StagingRing::~StagingRing() {
@@ -157,28 +153,12 @@ Result<StagingBuffer*> StagingRing::allocate(DeviceIndex place) {
   return buffers_.back().get();
 }
 
-void StagingRing::register_with(StagingBuffer& buffer, DeviceIndex user) {
-  Device& device = *devices_[user];
-  if (devices_[buffer.place]->info().tier != Tier::kHost || pageable_[user]) return;
-  if (!device.info().caps.has(DeviceCap::kHostRegistration)) return;
-  auto& registrations = buffer.registrations;
-  if (registrations.contains(address_space_of(device))) return;
-  auto registered = device.register_host(buffer.address, buffer_bytes_);
-  if (registered) {
-    registrations[address_space_of(device)] = {&device, *registered};
-    return;
-  }
-  pageable_[user] = true;
-  logger_.warn_once("pageable staging " + device.info().name,
-                    format("device '{}' can't register staging memory, its staged copies will be slower: {}",
-                           device.info().name, registered.error().to_string()));
+void StagingRing::register_with(const StagingBuffer& buffer, DeviceIndex user) {
+  if (devices_[buffer.place]->info().tier == Tier::kHost) registrations_.add(buffer.address, buffer_bytes_, user);
 }
 
 void StagingRing::free_buffer(StagingBuffer& buffer) {
-  // A device that failed meanwhile may refuse; its driver has let go of the pages then.
-  for (auto& [space, registration] : buffer.registrations) {
-    static_cast<void>(registration.through->unregister_host(buffer.address));
-  }
+  registrations_.remove(buffer.address);
   if (const Status status = devices_[buffer.place]->deallocate(buffer.address); !status) {
     logger_.warn(format("a staging buffer could not be freed: {}", status.to_string()));
   }
@@ -188,17 +168,6 @@ void StagingRing::free_buffer(StagingBuffer& buffer) {
 
 std::size_t StagingRing::footprint(DeviceIndex place) const {
   return align_up(buffer_bytes_, std::max<std::size_t>(1, devices_[place]->info().granularity));
-}
-
-void* StagingRing::address_on(const StagingBuffer& buffer, DeviceIndex device) const {
-  MutexLock lock(mutex_);
-  const auto found = buffer.registrations.find(address_space_of(*devices_[device]));
-  return found != buffer.registrations.end() ? found->second.address : nullptr;
-}
-
-bool StagingRing::is_pageable(DeviceIndex device) const {
-  MutexLock lock(mutex_);
-  return pageable_[device];
 }
 
 std::size_t StagingRing::allocated_bytes() const {

@@ -8,26 +8,18 @@
 
 #include <atomic>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "runtime/support/host_registrations.hpp"
 #include "runtime/support/log.hpp"
 #include "runtime/support/thread_annotations.hpp"
 
 namespace vmem {
 
 struct StagingBuffer {
-  // One address space's view of a buffer.
-  struct Registration {
-    Device* through = nullptr;  // the device that registered it, and will end that
-    void* address = nullptr;    // where kernels of that address space find it
-  };
-
   DeviceIndex place = 0;
   std::byte* address = nullptr;
-  std::map<std::string, Registration> registrations;
 };
 
 // What one chunk needs on its way: a buffer at each place between its first and its last device. Also the token that
@@ -57,7 +49,8 @@ class StagingRing {
     virtual void lane_available() = 0;
   };
 
-  StagingRing(std::vector<Device*> devices, std::size_t limit_bytes, Logger& logger);
+  // All arguments outlive the ring.
+  StagingRing(std::vector<Device*> devices, std::size_t limit_bytes, HostRegistrations& registrations, Logger& logger);
   // Frees the buffers, except those that a hung device may still write.
   ~StagingRing();
   StagingRing(const StagingRing&) = delete;
@@ -73,12 +66,8 @@ class StagingRing {
   Result<LanePtr> take_now(const LaneShape& shape);
   // A busy lane lingers until its copies have ended.
   void give_back(const LanePtr& lane);
+  const HostRegistrations& registrations() const noexcept { return registrations_; }
   bool has_waiters() const noexcept { return has_waiters_.load(std::memory_order_relaxed); }
-
-  // Where a kernel of `device` finds the buffer; null where it is not registered.
-  void* address_on(const StagingBuffer& buffer, DeviceIndex device) const;
-  // Whether the device could not register a buffer.
-  bool is_pageable(DeviceIndex device) const;
 
   std::size_t allocated_bytes() const;
   std::size_t peak_bytes() const;
@@ -88,7 +77,7 @@ class StagingRing {
   Result<LanePtr> assemble(const LaneShape& shape) VMEM_REQUIRES(mutex_);
   Result<StagingBuffer*> obtain(DeviceIndex place) VMEM_REQUIRES(mutex_);
   Result<StagingBuffer*> allocate(DeviceIndex place) VMEM_REQUIRES(mutex_);
-  void register_with(StagingBuffer& buffer, DeviceIndex user) VMEM_REQUIRES(mutex_);
+  void register_with(const StagingBuffer& buffer, DeviceIndex user) VMEM_REQUIRES(mutex_);
   bool make_room(DeviceIndex place) VMEM_REQUIRES(mutex_);
   void free_buffer(StagingBuffer& buffer) VMEM_REQUIRES(mutex_);
   void reclaim_ended() VMEM_REQUIRES(mutex_);
@@ -98,6 +87,7 @@ class StagingRing {
   const std::vector<Device*> devices_;
   const std::size_t limit_bytes_;
   const std::size_t buffer_bytes_;
+  HostRegistrations& registrations_;
   Logger& logger_;
 
   mutable Mutex mutex_;
@@ -105,7 +95,6 @@ class StagingRing {
   std::vector<std::vector<StagingBuffer*>> idle_
       VMEM_GUARDED_BY(mutex_);                              // by place; the last used first: it is cached
   std::vector<LanePtr> lingering_ VMEM_GUARDED_BY(mutex_);  // given back while a device may still copy
-  std::vector<bool> pageable_ VMEM_GUARDED_BY(mutex_);      // devices that could not register a buffer
   std::vector<Waiter*> waiters_ VMEM_GUARDED_BY(mutex_);
   std::size_t num_taken_ VMEM_GUARDED_BY(mutex_) = 0;  // lanes that will come back
   std::size_t allocated_bytes_ VMEM_GUARDED_BY(mutex_) = 0;

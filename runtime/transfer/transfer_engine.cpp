@@ -123,7 +123,8 @@ class TransferEngine::Impl {
         flight_(devices_, options.timeout, logger),
         counters_(std::make_shared<HopCounters>()),
         ledger_(std::make_shared<TransferLedger>()),
-        ring_(devices_, options.staging_bytes, logger),
+        registrations_(devices_, logger),
+        ring_(devices_, options.staging_bytes, registrations_, logger),
         hops_(devices_, streams_, flight_, ring_, counters_),
         arena_(num_threads_),
         door_(std::make_shared<ArenaDoor>(arena_)) {}
@@ -168,6 +169,8 @@ class TransferEngine::Impl {
     }
     return flight_.device_status(device);
   }
+
+  HostRegistrations& registrations() noexcept { return registrations_; }
 
   TransferStats stats() const {
     TransferStats stats;
@@ -381,6 +384,7 @@ class TransferEngine::Impl {
   Flight flight_;
   const std::shared_ptr<HopCounters> counters_;   // shared with completions
   const std::shared_ptr<TransferLedger> ledger_;  // shared with transfers
+  HostRegistrations registrations_;
   StagingRing ring_;
   const HopExecutor hops_;
   TransferArena arena_;
@@ -529,5 +533,7 @@ Result<Event> TransferEngine::copy_pointers(Endpoint destination, Stream destina
 Status TransferEngine::device_status(DeviceIndex device) const { return impl_->device_status(device); }
 
 TransferStats TransferEngine::stats() const { return impl_->stats(); }
+
+HostRegistrations& TransferEngine::registrations() noexcept { return impl_->registrations(); }
 
 }  // namespace vmem

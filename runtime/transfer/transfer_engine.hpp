@@ -23,6 +23,8 @@
 
 namespace vmem {
 
+class HostRegistrations;
+
 // Where bytes start or end: an address that is valid on the device.
 struct Endpoint {
   DeviceIndex device = 0;
@@ -107,6 +109,9 @@ class TransferEngine {
   Status device_status(DeviceIndex device) const;
 
   TransferStats stats() const;
+
+  // Memory that it registers is pinned for the engine's copies, too. For as long as the engine lives.
+  HostRegistrations& registrations() noexcept;
 
  private:
   class Impl;

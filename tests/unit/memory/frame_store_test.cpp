@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/memory/window.hpp"
+#include "tests/support/registering_device.hpp"
 #include "tests/unit/memory/fake_device.hpp"
 
 namespace vmem {
@@ -418,6 +419,79 @@ TEST(FrameStoreTest, PiecesThatAreTooSmallAreAnErrorAndCountAsFragmentation) {
   frames[1].reset();
   EXPECT_TRUE(take(*store, 4_MiB));
 }
+
+// -- Host memory that devices register
+// ---------------------------------------------------------------------------------
+
+class PinnedFrames : public testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<FrameStore> make_store(std::size_t cache = 0) {
+    FrameStore::Options options;
+    options.limit_bytes = 64_MiB;
+    options.block_bytes = kBlock;
+    options.cache_bytes = cache;
+    options.registrations = &registrations_;
+    auto store = FrameStore::create(host_, options);
+    EXPECT_TRUE(store) << store.error().to_string();
+    return std::move(store).value();
+  }
+
+  FakeDevice host_{{GetParam(), Tier::kHost, 1_GiB, 2_MiB}};
+  test::RegisteringDevice gpu_{"gpu:0"};
+  Logger logger_{LogLevel::kOff};
+  HostRegistrations registrations_{{&host_, &gpu_}, logger_};
+};
+
+TEST_P(PinnedFrames, StayRegisteredUntilTheirMemoryGoes) {
+  const auto store = make_store(kBlock * 4);
+  void* address = nullptr;
+  {
+    auto frame = take(*store, kBlock);
+    ASSERT_TRUE(frame) << frame.error().to_string();
+    address = frame->copy_address();
+    EXPECT_EQ(registrations_.address_on(address, kBlock, 1), address);
+    EXPECT_EQ(gpu_.registered().size(), 1U);
+  }
+  // Dropped, cached, and taken again.
+  EXPECT_EQ(gpu_.num_calls(), 1U);
+  {
+    auto frame = take(*store, kBlock);
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->copy_address(), address);
+  }
+  EXPECT_EQ(gpu_.num_calls(), 1U);
+  EXPECT_GT(store->trim(), 0U);
+  EXPECT_TRUE(gpu_.registered().empty());
+  EXPECT_EQ(host_.num_windows() + host_.num_mappings() + host_.num_chunks() + host_.num_slabs(), 0U);
+}
+
+TEST_P(PinnedFrames, AreThereAlsoWhereNothingCanBeRegistered) {
+  gpu_.refuse(Status(StatusCode::kOutOfHostMemory, "limited"));
+  const auto store = make_store();
+  auto frame = take(*store, kBlock);
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(registrations_.num_ranges(), 0U);
+  frame->reset();
+  store->trim();
+  EXPECT_EQ(host_.num_windows() + host_.num_mappings() + host_.num_chunks() + host_.num_slabs(), 0U);
+}
+
+// Whichever call of the host device fails: a frame is had or not, and nothing is left over.
+TEST_P(PinnedFrames, LeaveNothingBehindWhicheverCallFails) {
+  for (std::uint64_t call = 0; call < 8; ++call) {
+    {
+      const auto store = make_store();
+      host_.fail_after(call, StatusCode::kInternal);
+      if (auto frame = take(*store, kBlock)) frame->reset();
+      store->trim();
+    }
+    EXPECT_TRUE(gpu_.registered().empty()) << call;
+    EXPECT_EQ(host_.num_windows() + host_.num_mappings() + host_.num_chunks() + host_.num_slabs(), 0U) << call;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(FrameStore, PinnedFrames, testing::Bool(),
+                         [](const auto& form) { return form.param ? "Chunks" : "Slabs"; });
 
 }  // namespace
 }  // namespace vmem

@@ -17,7 +17,8 @@ class CountingWaiter final : public StagingRing::Waiter {
 
 TEST(StagingRingTest, HasSoManyLanesAsTheLimitAllows) {
   TransferMachine machine;
-  StagingRing ring(machine.devices(), 1_MiB, machine.logger());
+  HostRegistrations registrations(machine.devices(), machine.logger());
+  StagingRing ring(machine.devices(), 1_MiB, registrations, machine.logger());
   EXPECT_EQ(ring.buffer_bytes(), 128_KiB);
   const LaneShape shape{{0}, {{1, 2}}};
   CountingWaiter waiter;
@@ -40,7 +41,8 @@ TEST(StagingRingTest, MovesMemoryToWhereItIsNeeded) {
   MachineSpec spec;
   spec.num_hosts = 2;
   TransferMachine machine(spec);
-  StagingRing ring(machine.devices(), 1_MiB, machine.logger());
+  HostRegistrations registrations(machine.devices(), machine.logger());
+  StagingRing ring(machine.devices(), 1_MiB, registrations, machine.logger());
   for (const DeviceIndex place : {DeviceIndex{0}, DeviceIndex{1}}) {
     std::vector<LanePtr> lanes;
     for (int i = 0; i < 8; ++i) lanes.push_back(ring.take({{place}, {{2}}}, nullptr).value());
@@ -57,7 +59,8 @@ TEST(StagingRingTest, MovesMemoryToWhereItIsNeeded) {
 
 TEST(StagingRingTest, KeepsABusyLaneAsideUntilItsCopiesEnd) {
   TransferMachine machine;
-  StagingRing ring(machine.devices(), 1_MiB, machine.logger());
+  HostRegistrations registrations(machine.devices(), machine.logger());
+  StagingRing ring(machine.devices(), 1_MiB, registrations, machine.logger());
   const LaneShape shape{{0}, {{1, 2}}};
   CountingWaiter waiter;
   std::vector<LanePtr> lanes;
@@ -81,11 +84,12 @@ TEST(StagingRingTest, RegistersOnceForAnAddressSpace) {
   MachineSpec spec;
   spec.caps = DeviceCaps(0x3FU);  // peers share an address space
   TransferMachine machine(spec);
-  StagingRing ring(machine.devices(), 1_MiB, machine.logger());
+  HostRegistrations registrations(machine.devices(), machine.logger());
+  StagingRing ring(machine.devices(), 1_MiB, registrations, machine.logger());
   const auto lane = ring.take({{0}, {{1, 2}}}, nullptr);
   ASSERT_TRUE(lane);
   EXPECT_EQ(machine.faults(1).num_calls("register_host") + machine.faults(2).num_calls("register_host"), 1U);
-  EXPECT_NE(ring.address_on(*(*lane)->buffers.front(), 2), nullptr);
+  EXPECT_NE(registrations.address_on((*lane)->buffers.front()->address, ring.buffer_bytes(), 2), nullptr);
   ring.give_back(*lane);
 }
 

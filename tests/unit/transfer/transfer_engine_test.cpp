@@ -343,7 +343,7 @@ TEST(TransferEngineTest, CopiesPageableWhereMemoryCannotBeRegistered) {
   const auto messages = machine.messages();
   EXPECT_EQ(std::count_if(messages.begin(), messages.end(),
                           [](const std::string& message) {
-                            return message.find("device 'sim:0' can't register staging memory") != std::string::npos;
+                            return message.find("device 'sim:0' can't register host memory") != std::string::npos;
                           }),
             1);
 }
