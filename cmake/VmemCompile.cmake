@@ -15,9 +15,10 @@ endif()
 if(VMEM_SANITIZER)
   add_compile_options("-fsanitize=${VMEM_SANITIZER}" -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options("-fsanitize=${VMEM_SANITIZER}")
-  # clang links a C program without what C++ libraries need of UndefinedBehaviorSanitizer.
+  # clang links a C program without what C++ libraries need of a sanitizer.
   if(CMAKE_C_COMPILER_ID MATCHES "Clang")
-    add_link_options($<$<LINK_LANGUAGE:C>:-fsanitize-link-c++-runtime>)
+    add_link_options($<$<LINK_LANGUAGE:C>:-fsanitize-link-c++-runtime>
+      $<$<LINK_LANGUAGE:C>:-lstdc++>)
   endif()
 endif()
 
