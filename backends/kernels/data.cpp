@@ -82,6 +82,14 @@ void scatter_pages_reference(const KernelContext& context) {
   }
 }
 
+void copy_pages_reference(const KernelContext& context) {
+  PageList list;
+  if (!read_page_list(context, list)) return;
+  for (std::uint64_t i = 0; i < list.count; ++i) {
+    std::memcpy(list.destination + list.offsets[i], list.source + list.offsets[i], list.page_bytes);
+  }
+}
+
 void fill_bytes_reference(const KernelContext& context) {
   unsigned char* destination = nullptr;
   std::uint64_t bytes = 0;

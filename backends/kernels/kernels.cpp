@@ -21,6 +21,7 @@ constexpr const char* kComputeSource =
 constexpr KernelImage kKernels[] = {
     {"vmem_gather_pages", gather_pages_reference, kDataSource},
     {"vmem_scatter_pages", scatter_pages_reference, kDataSource},
+    {"vmem_copy_pages", copy_pages_reference, kDataSource},
     {"vmem_fill_bytes", fill_bytes_reference, kDataSource},
     {"vmem_compare_bytes", compare_bytes_reference, kDataSource},
     {"vmem_checksum_blocks", checksum_blocks_reference, kDataSource},

@@ -9,6 +9,7 @@
 //                         destination[i * page_bytes ...] = source[offsets[i] ...]; offsets are bytes
 //   vmem_scatter_pages    the same parameters: destination[offsets[i] ...] = source[i * page_bytes ...]. The offsets of
 //                         both must differ by a page at least where pages are written.
+//   vmem_copy_pages       the same parameters: destination[offsets[i] ...] = source[offsets[i] ...], apart as above
 //   vmem_fill_bytes       void* destination, uint64_t bytes, uint32_t value
 //   vmem_compare_bytes    const void* a, const void* b, uint64_t bytes, uint64_t* first_difference
 //                         lowers *first_difference to the index of the first byte that differs; the caller sets it to

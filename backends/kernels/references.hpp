@@ -32,6 +32,7 @@ class ParameterReader {
 
 void gather_pages_reference(const KernelContext& context);
 void scatter_pages_reference(const KernelContext& context);
+void copy_pages_reference(const KernelContext& context);
 void fill_bytes_reference(const KernelContext& context);
 void compare_bytes_reference(const KernelContext& context);
 void checksum_blocks_reference(const KernelContext& context);

@@ -138,7 +138,21 @@ Result<Event> HopExecutor::issue(const HopCopy& copy, const CopySegment& segment
   }
 }
 
+// One launch of a kernel that moves pages, and where the list of their offsets lies, as the CPU and the device see it.
+struct HopExecutor::PageWork {
+  const char* kernel = nullptr;
+  const void* destination = nullptr;
+  const void* source = nullptr;
+  std::uint64_t* offsets = nullptr;
+  const void* offsets_on_device = nullptr;
+};
+
+bool HopExecutor::reaches_pages(DeviceIndex index, const void* host, std::size_t bytes) const {
+  return moves_pages(index) && ring_.registrations().address_on(host, bytes, index) != nullptr;
+}
+
 bool HopExecutor::can_launch(const HopCopy& copy) const {
+  if (copy.page_list != nullptr) return moves_pages(operator_of(copy));
   if (copy.segments.size() < 2 || copy.packed == nullptr || !is_host(copy.packed->place)) return false;
   if (copy.kind != HopKind::kHostToDevice && copy.kind != HopKind::kDeviceToHost) return false;
   if (!moves_pages(operator_of(copy))) return false;
@@ -150,34 +164,61 @@ bool HopExecutor::can_launch(const HopCopy& copy) const {
   return bytes <= most_page_bytes(ring_.buffer_bytes());
 }
 
+// Between pages of the device and a buffer in which they lie packed, with the list behind them.
+HopExecutor::PageWork HopExecutor::packed_pages(const HopCopy& copy, std::uint64_t count) const {
+  const bool gathers = copy.kind == HopKind::kDeviceToHost;
+  auto* const seen = static_cast<std::byte*>(
+      ring_.registrations().address_on(copy.packed->address, ring_.buffer_bytes(), operator_of(copy)));
+  const std::size_t tail = ring_.buffer_bytes() - count * sizeof(std::uint64_t);
+  PageWork work;
+  if (seen == nullptr) return work;
+  work.kernel = gathers ? "vmem_gather_pages" : "vmem_scatter_pages";
+  work.destination = gathers ? seen : copy.destination;
+  work.source = gathers ? copy.source : seen;
+  work.offsets = reinterpret_cast<std::uint64_t*>(copy.packed->address + tail);
+  work.offsets_on_device = seen + tail;
+  return work;
+}
+
+// Between pages of the device and of host memory that it reaches.
+HopExecutor::PageWork HopExecutor::listed_pages(const HopCopy& copy) const {
+  const HostRegistrations& registrations = ring_.registrations();
+  const DeviceIndex index = operator_of(copy);
+  const bool to_host = copy.kind == HopKind::kDeviceToHost;
+  const std::size_t end = copy.segments.back().from + copy.segments.back().bytes;
+  const void* host = registrations.address_on(to_host ? copy.destination : copy.source, end, index);
+  PageWork work;
+  work.offsets_on_device = registrations.address_on(copy.page_list->address, ring_.buffer_bytes(), index);
+  if (host == nullptr || work.offsets_on_device == nullptr) return work;
+  work.kernel = "vmem_copy_pages";
+  work.destination = to_host ? host : copy.destination;
+  work.source = to_host ? copy.source : host;
+  work.offsets = reinterpret_cast<std::uint64_t*>(copy.page_list->address);
+  return work;
+}
+
 // All segments in one launch: a copy call for each page would take many times as long.
 Result<Event> HopExecutor::launch_pages(const HopCopy& copy, Stream stream) const noexcept {
   const DeviceIndex index = operator_of(copy);
-  const bool gathers = copy.kind == HopKind::kDeviceToHost;
-  auto* const seen =
-      static_cast<std::byte*>(ring_.registrations().address_on(copy.packed->address, ring_.buffer_bytes(), index));
-  if (seen == nullptr) return Status(StatusCode::kUnsupported, "the staging buffer is not registered");
   std::uint64_t count = 0;
   for (const CopySegment& segment : copy.segments) count += segment.bytes / kPageBytes;
-  const std::size_t tail = ring_.buffer_bytes() - count * sizeof(std::uint64_t);
-  auto* offset = reinterpret_cast<std::uint64_t*>(copy.packed->address + tail);
+  const PageWork work = copy.page_list != nullptr ? listed_pages(copy) : packed_pages(copy, count);
+  if (work.kernel == nullptr) return Status(StatusCode::kUnsupported, "the host memory is not registered");
+  std::uint64_t* offset = work.offsets;
   for (const CopySegment& segment : copy.segments) {
-    const std::size_t first = gathers ? segment.from : segment.to;
+    const std::size_t first = copy.kind == HopKind::kDeviceToHost ? segment.from : segment.to;
     for (std::size_t done = 0; done < segment.bytes; done += kPageBytes) *offset++ = first + done;
   }
-  const void* destination = gathers ? seen : copy.destination;
-  const void* source = gathers ? copy.source : seen;
-  const void* offsets = seen + tail;
   const std::uint64_t page_bytes = kPageBytes;
   try {
     VMEM_RETURN_IF_ERROR(flight_.device_status(index));
     KernelLaunch launch;
-    launch.name = gathers ? "vmem_gather_pages" : "vmem_scatter_pages";
+    launch.name = work.kernel;
     launch.grid[0] = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, kMostThreadBlocks));
     launch.block[0] = kThreadsPerBlock;
-    launch.arguments = {{&destination, sizeof destination},
-                        {&source, sizeof source},
-                        {&offsets, sizeof offsets},
+    launch.arguments = {{&work.destination, sizeof work.destination},
+                        {&work.source, sizeof work.source},
+                        {&work.offsets_on_device, sizeof work.offsets_on_device},
                         {&count, sizeof count},
                         {&page_bytes, sizeof page_bytes}};
     auto event = devices_[index]->launch(launch, stream);

@@ -38,11 +38,19 @@ struct HopCopy {
   std::vector<CopySegment> segments;
   // The buffer that the bytes lie packed in, at one end; null where both ends are as the caller laid them out.
   const StagingBuffer* packed = nullptr;
+  // A buffer for the list of pages that a kernel copies between memory of the device and host memory registered with
+  // it; null where it is no such copy.
+  const StagingBuffer* page_list = nullptr;
 };
 
 // A chunk that a kernel gathers or scatters is at most so large: the pages' offsets lie behind them in the buffer.
 constexpr std::size_t most_page_bytes(std::size_t buffer_bytes) noexcept {
   return buffer_bytes / (kPageBytes + sizeof(std::uint64_t)) * kPageBytes;
+}
+
+// So many pages can be listed in a buffer.
+constexpr std::size_t most_listed_pages(std::size_t buffer_bytes) noexcept {
+  return buffer_bytes / sizeof(std::uint64_t);
 }
 
 // Counts what went over each hop. Shared with completions, which may come late.
@@ -82,6 +90,8 @@ class HopExecutor {
 
   // Whether the device can gather and scatter pages of registered host memory by a kernel.
   bool moves_pages(DeviceIndex index) const;
+  // Whether it can do so at this very place of host memory, not only in a staging buffer.
+  bool reaches_pages(DeviceIndex index, const void* host, std::size_t bytes) const;
 
   // Hands one segment to the device, on `stream`. REQUIRES: the kind is not kHostToHost. Never throws.
   Result<Event> issue(const HopCopy& copy, const CopySegment& segment, Stream stream) const noexcept;
@@ -98,7 +108,10 @@ class HopExecutor {
   Event issue_all(const HopCopy& copy, const LanePtr& lane, const std::shared_ptr<Joined>& joined) const noexcept;
   void watch(DeviceIndex index, CopyQueue queue, const Event& event, const LanePtr& lane,
              const std::shared_ptr<Joined>& joined) const noexcept;
+  struct PageWork;
   bool can_launch(const HopCopy& copy) const;
+  PageWork packed_pages(const HopCopy& copy, std::uint64_t count) const;
+  PageWork listed_pages(const HopCopy& copy) const;
   Result<Event> launch_pages(const HopCopy& copy, Stream stream) const noexcept;
 
   std::vector<Device*> devices_;

@@ -229,11 +229,13 @@ class TransferEngine::Impl {
 
   Result<Event> start_on(const Route& chosen, const TransferRequest& request, const std::vector<ByteRange>& ranges,
                          const std::vector<Event>& pending) {
-    VMEM_ASSIGN_OR_RETURN(RouteGraph * route, graph_for(chosen, are_scattered(ranges)));
+    const bool scattered = are_scattered(ranges);
+    VMEM_ASSIGN_OR_RETURN(RouteGraph * route, graph_for(chosen, scattered));
     for (const DeviceIndex place : route->path().places) VMEM_RETURN_IF_ERROR(flight_.device_status(place));
     auto completion = std::make_shared<TransferCompletion>();  // shared with the event and the transfer
     auto transfer = std::make_shared<Transfer>(request, ranges, ledger_, completion);
     plan(*transfer, route->path(), ranges);
+    if (pending.empty() && scattered && start_pages(request, ranges, transfer)) return Event(std::move(completion));
     if (!pending.empty()) {
       wait_behind(pending, *route, std::move(transfer));
     } else if (!start_at_once(*route, ranges, transfer)) {
@@ -307,6 +309,38 @@ class TransferEngine::Impl {
     }
     const auto completion = transfer->completion();
     completion->set_origin(hops_.run(copy, nullptr, [transfer](const Status& status) {
+      if (!status) transfer->fail(status);
+      transfer->end();
+    }));
+    return true;
+  }
+
+  // Scattered pages between a device and host memory that its kernels reach: one launch, and no byte is moved by a CPU.
+  bool start_pages(const TransferRequest& request, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
+    HopCopy copy;
+    copy.from = request.source.device;
+    copy.to = request.destination.device;
+    copy.kind = hops_.kind_of(copy.from, copy.to);
+    if (copy.kind != HopKind::kHostToDevice && copy.kind != HopKind::kDeviceToHost) return false;
+    const DeviceIndex device = HopExecutor::operator_of(copy);
+    const Endpoint& host = copy.kind == HopKind::kHostToDevice ? request.source : request.destination;
+    if (!hops_.reaches_pages(device, host.address, ranges.back().offset + ranges.back().bytes)) return false;
+    std::size_t num_pages = 0;
+    for (const ByteRange& range : ranges) {
+      if (range.bytes % kPageBytes != 0) return false;
+      num_pages += range.bytes / kPageBytes;
+    }
+    if (num_pages > most_listed_pages(ring_.buffer_bytes())) return false;
+    if (flight_.in_flight(device) >= options_.max_in_flight) return false;
+    const auto lane = ring_.take_now(LaneShape{{host.device}, {{device}}});
+    if (!lane) return false;
+    const LaneGuard returned(ring_, *lane);  // it lingers until the copy has ended
+    copy.source = static_cast<const std::byte*>(request.source.address);
+    copy.destination = static_cast<std::byte*>(request.destination.address);
+    copy.page_list = (*lane)->buffers.front();
+    for (const ByteRange& range : ranges) copy.segments.push_back({range.offset, range.offset, range.bytes});
+    const auto completion = transfer->completion();
+    completion->set_origin(hops_.run(copy, *lane, [transfer](const Status& status) {
       if (!status) transfer->fail(status);
       transfer->end();
     }));

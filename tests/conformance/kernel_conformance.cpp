@@ -49,7 +49,7 @@ constexpr Shape kShapes[] = {{1, 1}, {1, 32}, {3, 64}, {7, 96}, {64, 256}};
 
 using u64 = std::uint64_t;
 
-TEST_P(DeviceConformance, GathersAndScattersPages) {
+TEST_P(DeviceConformance, GathersScattersAndCopiesPages) {
   if (!has(DeviceCap::kKernels)) return;
   const u64 page = 512, count = 40;
   const auto content = pattern(page * 100, 3);
@@ -79,6 +79,10 @@ TEST_P(DeviceConformance, GathersAndScattersPages) {
       std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(at), page,
                   expected.begin() + static_cast<std::ptrdiff_t>(at));
     }
+    EXPECT_EQ(download(scattered, content.size()), expected);
+    ASSERT_TRUE(finished(device().fill(scattered, 0, content.size(), Stream())));
+    ASSERT_TRUE(finished(device().launch(
+        make_launch("vmem_copy_pages", shape.grid, shape.block, scattered, source, list, count, page), Stream())));
     EXPECT_EQ(download(scattered, content.size()), expected);
   }
   for (void* const address : {source, list, gathered, scattered}) deallocate(address);

@@ -95,7 +95,7 @@ void expect_equal(const std::vector<T>& start, const std::function<void(T*)>& so
 using u64 = unsigned long long;
 using u32 = unsigned int;
 
-TEST(KernelSourceTest, GathersAndScattersPages) {
+TEST(KernelSourceTest, GathersScattersAndCopiesPages) {
   for (const u64 page : {u64{64}, u64{50}}) {  // words of 16 bytes, and bytes
     const u64 count = 30;
     const auto from = bytes(page * 64, 1);
@@ -112,6 +112,11 @@ TEST(KernelSourceTest, GathersAndScattersPages) {
         std::vector<unsigned char>(page * 64), [&](auto* to) { vmem_scatter_pages(to, source, list, count, page); },
         [&](auto* to, Shape shape, unsigned wave) {
           run_reference("vmem_scatter_pages", shape, wave, to, source, list, count, page);
+        });
+    expect_equal<unsigned char>(
+        std::vector<unsigned char>(page * 64), [&](auto* to) { vmem_copy_pages(to, source, list, count, page); },
+        [&](auto* to, Shape shape, unsigned wave) {
+          run_reference("vmem_copy_pages", shape, wave, to, source, list, count, page);
         });
   }
 }

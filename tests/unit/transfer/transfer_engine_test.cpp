@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/kernels/kernels.hpp"
+#include "runtime/support/host_registrations.hpp"
 #include "tests/unit/transfer/transfer_machine.hpp"
 
 namespace vmem {
@@ -289,6 +290,40 @@ TEST(TransferEngineTest, MovesScatteredPagesWithOneLaunchAChunk) {
   EXPECT_EQ(machine.faults(machine.gpu(1)).num_calls("copy_from_host"), 0U);
   EXPECT_GT(machine.faults(machine.gpu(0)).num_calls("launch"), 0U);
   EXPECT_LT(machine.faults(machine.gpu(0)).num_calls("launch"), 250U);
+}
+
+TEST(TransferEngineTest, MovesScatteredPagesOfRegisteredMemoryWithOneLaunchAndNoCpu) {
+  MachineSpec spec;
+  spec.alias_offset = std::uint64_t{0} - 64_GiB;
+  TransferMachine machine(spec);
+  TransferOptions options;
+  options.staging_bytes = 1_MiB;
+  TransferEngine& engine = machine.make_engine(options);
+  const std::vector<ByteRange> ranges = every_other_page(1000);
+  const std::size_t bytes = ranges.back().offset + ranges.back().bytes;
+  const auto content = pattern_bytes(bytes, 7);
+  DeviceBuffer& host = machine.buffer(machine.host(), bytes);
+  DeviceBuffer& back = machine.buffer(machine.host(), bytes);
+  DeviceBuffer& gpu = machine.buffer(machine.gpu(0), bytes);
+  host.write(content);
+  back.write(std::vector<std::uint8_t>(bytes, 0));
+  gpu.write(std::vector<std::uint8_t>(bytes, 1));
+  for (const DeviceBuffer* buffer : {&host, &back}) engine.registrations().add_for_all(buffer->address(), bytes);
+  ASSERT_NE(engine.registrations().address_on(back.address(), bytes, machine.gpu(0)), nullptr);
+  ASSERT_TRUE(engine.copy({{machine.host(), host.address()}, {machine.gpu(0), gpu.address()}, ranges, {}}));
+  ASSERT_TRUE(engine.copy({{machine.gpu(0), gpu.address()}, {machine.host(), back.address()}, ranges, {}}));
+  std::vector<std::uint8_t> on_gpu(bytes, 1), on_host(bytes, 0);
+  for (const ByteRange& range : ranges) {
+    std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(range.offset), range.bytes,
+                on_gpu.begin() + static_cast<std::ptrdiff_t>(range.offset));
+    std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(range.offset), range.bytes,
+                on_host.begin() + static_cast<std::ptrdiff_t>(range.offset));
+  }
+  EXPECT_EQ(gpu.read(), on_gpu);
+  EXPECT_EQ(back.read(), on_host);
+  EXPECT_EQ(machine.faults(machine.gpu(0)).num_calls("launch"), 2U);
+  EXPECT_EQ(copies_of(engine.stats(), HopKind::kHostToHost), 0U);
+  for (const DeviceBuffer* buffer : {&host, &back}) engine.registrations().remove(buffer->address());
 }
 
 TEST(TransferEngineTest, MovesScatteredPagesWithoutKernels) {
