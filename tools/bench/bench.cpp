@@ -16,6 +16,7 @@
 #include "tools/bench/bench_context.hpp"
 #include "tools/bench/compute_job.hpp"
 #include "tools/bench/copy_job.hpp"
+#include "tools/bench/copy_report.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/pattern_job.hpp"
 #include "tools/bench/report.hpp"
@@ -92,7 +93,9 @@ Status run_pool_jobs(BenchContext& context) {
 }
 
 Status run_jobs(BenchContext& context) {
-  if (context.settings.has("copy")) VMEM_RETURN_IF_ERROR(run_copies(context));
+  if (context.settings.has("copy")) {
+    VMEM_RETURN_IF_ERROR(run_copies(context, main_job_copies(context.settings.quick)));
+  }
   if (!context.mismatch) VMEM_RETURN_IF_ERROR(run_pool_jobs(context));
   if (!context.mismatch && context.settings.has("sparse")) VMEM_RETURN_IF_ERROR(run_sparse(context));
   context.progress.clear();
@@ -114,18 +117,23 @@ BenchExit run(const BenchOptions& options, std::ostream& out, std::ostream& err)
     const bool is_usage = runtime.error().code() == StatusCode::kConfigError;
     return complain(err, runtime.error(), is_usage ? BenchExit::kUsage : BenchExit::kFailure);
   }
-  const auto plan = make_plan((*runtime)->topology(), *settings, options.devices, read_machine().available_bytes);
+  const Topology& topology = (*runtime)->topology();
+  const auto plan = options.copies ? make_copy_plan(topology, options.devices)
+                                   : make_plan(topology, *settings, options.devices, read_machine().available_bytes);
   if (!plan) return complain(err, plan.error(), BenchExit::kUsage);
 
   BenchReport report = start_report(options, **runtime, *plan, *inputs);
-  out << introduction(report) << std::flush;
+  if (!options.copies) out << introduction(report) << std::flush;
   Progress progress(err, &err == &std::cerr && isatty(STDERR_FILENO) != 0);
   BenchContext context{**runtime, *settings, *plan, *inputs, progress, out, report, {}};
-  const Status status = run_jobs(context);
+  const Status status = options.copies
+                            ? run_copies(context, all_copies(settings->least_copy_bytes, settings->most_copy_bytes))
+                            : run_jobs(context);
   progress.clear();
   // What was measured before a failure is kept: a mismatch shows in its row.
   Status written;
   if (!options.json_file.empty()) written = write_file(options.json_file, to_json(report));
+  if (!options.report_file.empty() && written) written = write_file(options.report_file, copy_report(report));
   if (context.mismatch) {
     err << "vmem bench: mismatch after '" << report.rows.back().name << "': " << context.mismatch->to_string() << '\n';
     return BenchExit::kMismatch;

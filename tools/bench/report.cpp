@@ -141,7 +141,7 @@ std::string to_json(const BenchReport& report) {
   Json json = head(report.command);
   json["drivers"] = report.drivers;
   json["devices"] = Json::array();
-  json["buffer_bytes"] = report.buffer_bytes;
+  if (report.buffer_bytes > 0) json["buffer_bytes"] = report.buffer_bytes;
   json["block_bytes"] = report.block_bytes;
   json["seed"] = report.seed;
   json["inputs"] = {{"files", report.input_files}, {"bytes", report.input_bytes}};

@@ -17,6 +17,8 @@ constexpr std::size_t kLargestDefaultBytes = 3_GiB;
 constexpr std::size_t kParts = 3;              // how much larger than a GPU's share the buffer is
 constexpr std::size_t kDeviceBlocks = 32;      // that a share should hold
 constexpr std::size_t kLeastDeviceBlocks = 4;  // that a list of ranges and its successors need
+constexpr std::size_t kLargestCopy = 64_GiB;
+constexpr std::size_t kLargestQuickCopy = 16_MiB;
 constexpr unsigned kSamples = 7;
 constexpr unsigned kQuickSamples = 3;
 
@@ -83,6 +85,29 @@ const std::vector<std::string_view>& bench_patterns() {
   return kPatterns;
 }
 
+namespace {
+
+Status parse_copy_sizes(const BenchOptions& options, BenchSettings& settings) {
+  const auto parse = [](const char* option, const std::string& text, std::size_t& bytes) -> Status {
+    auto parsed = parse_bytes(text);
+    if (!parsed) return invalid(fmt::format("{}: {}", option, parsed.error().message()));
+    if (*parsed < kPageBytes || *parsed > kLargestCopy || !is_power_of_two(*parsed)) {
+      return invalid(fmt::format("{}: {} given, a power of two from {} to {} expected", option, text,
+                                 format_bytes(kPageBytes), format_bytes(kLargestCopy)));
+    }
+    bytes = *parsed;
+    return {};
+  };
+  VMEM_RETURN_IF_ERROR(parse("--least", options.least_copy, settings.least_copy_bytes));
+  VMEM_RETURN_IF_ERROR(parse("--most", options.most_copy, settings.most_copy_bytes));
+  if (settings.quick) settings.most_copy_bytes = std::min(settings.most_copy_bytes, kLargestQuickCopy);
+  if (settings.least_copy_bytes <= settings.most_copy_bytes) return {};
+  return invalid(fmt::format("--least {} is more than --most {}", format_bytes(settings.least_copy_bytes),
+                             format_bytes(settings.most_copy_bytes)));
+}
+
+}  // namespace
+
 Result<BenchSettings> parse_settings(const BenchOptions& options) {
   BenchSettings settings;
   settings.seed = options.seed;
@@ -94,6 +119,7 @@ Result<BenchSettings> parse_settings(const BenchOptions& options) {
     if (!bytes) return invalid(fmt::format("--size: {}", bytes.error().message()));
     settings.buffer_bytes = *bytes;
   }
+  if (options.copies) VMEM_RETURN_IF_ERROR(parse_copy_sizes(options, settings));
   const auto& known = bench_patterns();
   for (const std::string& name : options.patterns) {
     const auto found = std::find(known.begin(), known.end(), name);
@@ -103,6 +129,13 @@ Result<BenchSettings> parse_settings(const BenchOptions& options) {
   }
   if (options.patterns.empty()) settings.patterns.insert(known.begin(), known.end());
   return settings;
+}
+
+Result<BenchPlan> make_copy_plan(const Topology& topology, const std::vector<std::string>& devices) {
+  BenchPlan plan;
+  VMEM_ASSIGN_OR_RETURN(plan.workers, find_workers(topology, devices));
+  plan.block_bytes = kDefaultBlockBytes;
+  return plan;
 }
 
 Result<BenchPlan> make_plan(const Topology& topology, const BenchSettings& settings,

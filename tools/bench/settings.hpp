@@ -23,6 +23,9 @@ struct BenchSettings {
   unsigned samples = 0;
   std::uint64_t seed = 0;
   bool quick = false;
+  // Of `vmem bench copy`; powers of two.
+  std::size_t least_copy_bytes = 0;
+  std::size_t most_copy_bytes = 0;
 
   bool has(std::string_view pattern) const { return patterns.count(pattern) != 0; }
 };
@@ -36,6 +39,9 @@ struct BenchPlan {
   std::map<std::string, std::uint64_t> limits;  // of every device of the topology, by name
   std::vector<DeviceIndex> workers;             // the devices that work, in the topology's order
 };
+
+// Without a buffer, for copies: the devices that work.
+Result<BenchPlan> make_copy_plan(const Topology& topology, const std::vector<std::string>& devices);
 
 // Limits every GPU to a third of the buffer, or to its own limit where that is less, and host memory to what is then
 // missing to hold the buffer and a quarter more. So the buffer is at least three times larger than any GPU.

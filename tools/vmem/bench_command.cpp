@@ -53,6 +53,15 @@ void add_bench_command(CLI::App& app, const std::string& command, int& exit_code
       ->check(not_negative);
   bench->add_option("--json", options->json_file, "Write the results to a file")->type_name("FILE");
   bench->add_flag("--quick", options->quick, "A smaller buffer and fewer rounds: within a minute on two cores");
+  CLI::App* const copy = bench->add_subcommand(
+      "copy", "Copy between every pair of devices, beside the plain copies of the driver, and through a pool");
+  copy->fallthrough();
+  copy->add_option("--least", options->least_copy, "The smallest copy")->capture_default_str()->type_name("BYTES");
+  copy->add_option("--most", options->most_copy, "The largest copy (16MiB with --quick)")
+      ->capture_default_str()
+      ->type_name("BYTES");
+  copy->add_option("--report", options->report_file, "Draw the curves into an HTML file")->type_name("FILE");
+  copy->callback([options] { options->copies = true; });
   bench->footer("Exit status: 0 all bytes were right, 1 some were not, 2 wrong usage, 3 something failed.");
   bench->callback([options, &exit_code] { exit_code = static_cast<int>(run_bench(*options, std::cout, std::cerr)); });
 }
