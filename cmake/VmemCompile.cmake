@@ -15,6 +15,14 @@ endif()
 if(VMEM_SANITIZER)
   add_compile_options("-fsanitize=${VMEM_SANITIZER}" -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options("-fsanitize=${VMEM_SANITIZER}")
+  # clang tells its sanitizers in another way; sources, and the C++ library, ask in g++'s.
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    if(VMEM_SANITIZER MATCHES "thread")
+      add_compile_definitions(__SANITIZE_THREAD__=1)
+    elseif(VMEM_SANITIZER MATCHES "address")
+      add_compile_definitions(__SANITIZE_ADDRESS__=1)
+    endif()
+  endif()
   # clang links a C program without what C++ libraries need of a sanitizer.
   if(CMAKE_C_COMPILER_ID MATCHES "Clang")
     add_link_options($<$<LINK_LANGUAGE:C>:-fsanitize-link-c++-runtime>

@@ -41,6 +41,9 @@ class EventPoller::State {
   static constexpr int kSweepsBetweenFull = 16;
   static constexpr int kPausesBetweenSweeps = 16;
   static constexpr std::chrono::microseconds kSpin{200};
+  // So long after the last event the thread still looks for another: small copies come one after the other, and waking
+  // it takes longer than one of them.
+  static constexpr std::chrono::microseconds kLinger{100};
   static constexpr std::chrono::milliseconds kYield{5};
   static constexpr std::chrono::microseconds kNap{50};
   static constexpr std::chrono::milliseconds kLongNap{1};
@@ -50,6 +53,7 @@ class EventPoller::State {
 
   // False once it is to end. Parks where nothing is in flight.
   bool take_new() VMEM_EXCLUDES(mutex_);
+  void linger() const;
   bool sweep(bool all);
   // One context is current at a time, and stays so while events of it are asked.
   void enter(CudaContext& context);
@@ -123,9 +127,15 @@ void EventPoller::State::stop_for_exit() {
   if (thread.joinable()) thread.join();
 }
 
+void EventPoller::State::linger() const {
+  const auto end = Clock::now() + kLinger;
+  while (!has_new_.load(std::memory_order_acquire) && Clock::now() < end) __builtin_ia32_pause();
+}
+
 bool EventPoller::State::take_new() {
   // Most sweeps find nothing new and take no lock.
   if (!streams_.empty() && !has_new_.load(std::memory_order_acquire)) return true;
+  if (streams_.empty()) linger();
   std::vector<std::shared_ptr<CudaCompletion>> taken;
   {
     MutexLock lock(mutex_);

@@ -64,6 +64,9 @@ Result<Event> PlanRunner::start(const Move& move) {
   TransferRequest request;
   request.source = {move.from, move.source};
   request.destination = {move.to, move.destination};
+  std::size_t num_runs = 0;
+  move.pages.for_each_run([&](PageRange) { ++num_runs; });
+  request.ranges.reserve(num_runs);
   move.pages.for_each_run([&](PageRange run) {
     request.ranges.push_back({std::size_t{run.begin} * kPageBytes, move.block->bytes_of(run)});
   });

@@ -3,10 +3,6 @@
 
 #if defined(__SANITIZE_THREAD__)
 #define VMEM_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define VMEM_THREAD_SANITIZER 1
-#endif
 #endif
 
 // The function's own accesses are not checked; those of what it calls are.

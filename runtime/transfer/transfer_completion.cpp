@@ -1,10 +1,24 @@
 #include "runtime/transfer/transfer_completion.hpp"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace vmem {
+namespace {
+
+// How long a waiter looks for itself before it sleeps. A small copy is over by then, and waking a thread would take as
+// long again. Others get the processor meanwhile.
+constexpr std::chrono::microseconds kOwnPatience{50};
+
+}  // namespace
 
 Status TransferCompletion::wait(Event::Deadline deadline) {
+  const auto start = std::chrono::steady_clock::now();
+  for (auto now = start; !is_done() && now < deadline && now - start < kOwnPatience;) {
+    std::this_thread::yield();
+    now = std::chrono::steady_clock::now();
+  }
   MutexLock lock(mutex_);
   while (!is_done()) {
     if (deadline == Event::Deadline::max()) {

@@ -338,6 +338,7 @@ class TransferEngine::Impl {
     copy.source = static_cast<const std::byte*>(request.source.address);
     copy.destination = static_cast<std::byte*>(request.destination.address);
     copy.page_list = (*lane)->buffers.front();
+    copy.segments.reserve(ranges.size());
     for (const ByteRange& range : ranges) copy.segments.push_back({range.offset, range.offset, range.bytes});
     const auto completion = transfer->completion();
     completion->set_origin(hops_.run(copy, *lane, [transfer](const Status& status) {

@@ -109,6 +109,7 @@ std::vector<std::vector<ByteRange>> parts_of(const std::vector<ByteRange>& range
 
 Result<std::vector<ByteRange>> checked_ranges(const TransferRequest& request, std::size_t num_devices) {
   std::vector<ByteRange> ranges;
+  ranges.reserve(request.ranges.size());
   std::size_t end = 0;
   for (const ByteRange& range : request.ranges) {
     if (range.bytes == 0) continue;
