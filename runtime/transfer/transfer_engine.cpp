@@ -32,6 +32,8 @@ constexpr std::size_t kLargestDirectPieces = 16;
 // A device without a gather kernel gets a call for each range of a chunk; so many may be in its queue at once.
 constexpr std::size_t kPiecesOfAChunk = 32;
 constexpr unsigned kMostDefaultThreads = 8;
+// A hop that takes no longer is waited for by its caller: a graph's threads would still be waking up.
+constexpr std::chrono::duration<double> kQuickHop{25e-6};
 // Fewer bytes are not spread over several routes: the graphs of all of them would fill and drain.
 constexpr std::size_t kLeastSplit = 4_MiB;
 
@@ -352,7 +354,8 @@ class TransferEngine::Impl {
   bool bounce_small(RouteGraph& route, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
     const TransferPath& path = route.path();
     const ByteRange range = ranges.front();
-    if (range.bytes > std::min(options_.small_bytes, ring_.buffer_bytes())) return false;
+    const auto quick_bytes = static_cast<std::size_t>(path.bytes_per_second * kQuickHop.count());
+    if (range.bytes > std::min(std::max(options_.small_bytes, quick_bytes), ring_.buffer_bytes())) return false;
     const auto lane = ring_.take_now(route.lane_shape());
     if (!lane) return false;
     const LaneGuard returned(ring_, *lane);  // it lingers until the copies have ended

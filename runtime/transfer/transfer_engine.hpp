@@ -48,7 +48,7 @@ struct TransferRequest {
 
 struct TransferOptions {
   std::size_t staging_bytes = 256_MiB;       // the most staging memory over all routes; at least 256 KiB
-  std::size_t small_bytes = 64_KiB;          // copies up to this size take no graph
+  std::size_t small_bytes = 64_KiB;          // copies up to this size, and others as quick, take no graph
   std::chrono::milliseconds timeout{30000};  // a device whose oldest copy gets nowhere for so long has failed
   unsigned copy_threads = 0;                 // threads of the engine's arena, also for memcpy; 0: the cores, at most 8
   std::size_t max_in_flight = 32;            // copies that start hands to one device before it queues the next
