@@ -117,6 +117,54 @@ TEST_F(BenchTest, FindsAWrongByteOfACopy) {
   EXPECT_THAT(err_.str(), HasSubstr("buffer 'copy of "));
 }
 
+TEST_F(BenchTest, CopiesOfEveryKindAreRightBetweenAllPairs) {
+  options_.copies = true;
+  options_.least_copy = "16KiB";
+  options_.most_copy = "256KiB";
+  options_.report_file = folder_.path("curves.html");
+  ASSERT_EQ(run(), BenchExit::kOk) << err_.str() << out_.str();
+  const Json json = results();
+  const auto rows = [&](const std::string& pattern, const std::string& from, const std::string& to) {
+    std::size_t count = 0;
+    for (const Json& row : json["results"]) {
+      count += row["pattern"] == pattern && row["from"] == from && row["to"] == to ? 1 : 0;
+    }
+    return count;
+  };
+  for (const std::string from : {"sim:0", "sim:1", "host:0"}) {
+    for (const std::string to : {"sim:0", "sim:1", "host:0"}) {
+      if (from == to) continue;
+      EXPECT_EQ(rows("copy", from, to), 3U) << from << " to " << to;
+      EXPECT_EQ(rows("fetch", from, to), 2U) << "from 64 KiB on";
+      EXPECT_EQ(rows("scattered", from, to), 2U);
+    }
+  }
+  EXPECT_EQ(rows("exchange", "sim:0", "sim:1"), 3U);
+  for (const Json& row : json["results"]) EXPECT_EQ(row["verified"], true) << row;
+  EXPECT_THAT(folder_.read("curves.html"), AllOf(HasSubstr("copy: sim:0 to sim:1"), HasSubstr("<polyline")));
+}
+
+TEST_F(BenchTest, FindsAWrongByteOfEveryKindOfCopy) {
+  options_.copies = true;
+  options_.devices = {"host:0", "sim:1"};
+  options_.least_copy = options_.most_copy = "64KiB";
+  // The copies into the GPU, one after the other: of `copy` and of what a pool does.
+  std::vector<std::string> kinds;
+  for (std::uint64_t after = 0; after < 40; ++after) {
+    devices_[1]["faults"] = {{{"kind", "corrupt"}, {"call", "copy_from_host"}, {"after", after}, {"count", 1}}};
+    out_.str("");
+    err_.str("");
+    const BenchExit exit = run();
+    if (exit == BenchExit::kOk) continue;  // bytes that are written again, or that nobody reads
+    ASSERT_EQ(exit, BenchExit::kMismatch) << err_.str();
+    for (const std::string kind : {"copy", "fetch", "scattered"}) {
+      if (err_.str().find("'" + kind + " of ") != std::string::npos) kinds.push_back(kind);
+    }
+  }
+  EXPECT_THAT(kinds, ::testing::Contains("copy"));
+  EXPECT_THAT(kinds, ::testing::Contains("fetch"));
+}
+
 TEST_F(BenchTest, ADeviceThatFailsIsAFailureAndNoMismatch) {
   devices_[0]["faults"] = {{{"kind", "vanish"}, {"call", "launch"}, {"after", 5}}};
   options_.patterns = {"sequential"};
@@ -149,6 +197,17 @@ TEST_F(BenchTest, WrongUsageIsToldApart) {
   options = options_;
   options.devices = {"cuda:99"};
   expect_usage(options, "cuda:99");
+  options.copies = true;
+  expect_usage(options, "cuda:99");
+  options = options_;
+  options.copies = true;
+  for (const char* size : {"0", "5000", "many", "1TiB", ""}) {
+    options.least_copy = size;
+    expect_usage(options, "--least");
+  }
+  options.least_copy = "1MiB";
+  options.most_copy = "64KiB";
+  expect_usage(options, "--most");
 }
 
 TEST_F(BenchTest, SaysSoWhenTheResultsCannotBeWritten) {
