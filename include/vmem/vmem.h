@@ -416,7 +416,7 @@ typedef struct vmemDeviceStats_t {
 /** Fills `stats`, whose struct_size must be set. */
 VMEM_API vmemStatus_t vmemGetStats(vmemPool_t pool, vmemStats_t* stats);
 VMEM_API vmemStatus_t vmemGetDeviceStats(vmemPool_t pool, vmemDevice_t device, vmemDeviceStats_t* stats);
-/** Success, or a failure of the pool that lasts: a failed device, or pages that did not arrive and nobody fetched again. */
+/** Success, or a failure that lasts: a failed device, or pages that did not arrive and that nobody fetched again. */
 VMEM_API vmemStatus_t vmemPoolGetStatus(vmemPool_t pool);
 
 #ifdef __cplusplus
