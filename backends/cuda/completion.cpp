@@ -95,11 +95,10 @@ void CudaCompletion::then(Event::Callback callback) {
     const bool over = observed_ ? event_ == nullptr : settle();
     if (!over) {
       callbacks_.push_back(std::move(callback));
-    } else {
-      status = status_;
+      lock.unlock();
+      return observe();
     }
-    if (!over) lock.unlock();
-    if (!over) return observe();
+    status = status_;
   }
   callback(status);
 }

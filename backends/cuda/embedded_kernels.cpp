@@ -10,6 +10,7 @@ asm(".pushsection .rodata\n"
     ".incbin \"" VMEM_CUDA_FATBIN
     "\"\n"
     ".popsection\n");
+// NOLINTNEXTLINE(readability-identifier-naming): a symbol of the assembler's, no constant of C++.
 extern "C" __attribute__((visibility("hidden"))) const unsigned char vmem_cuda_fatbin[];
 #endif
 

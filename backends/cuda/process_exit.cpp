@@ -23,8 +23,8 @@ struct Watch {
 std::atomic<bool> g_exiting{false};
 
 Watch& watch() {
-  static Watch* const instance = new Watch;
-  return *instance;
+  static auto& instance = *new Watch;  // never destroyed: the process may end in any order
+  return instance;
 }
 
 void begin_exit() {

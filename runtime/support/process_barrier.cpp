@@ -21,8 +21,8 @@ bool register_process() noexcept {
 }  // namespace
 
 bool has_process_barrier() noexcept {
-  static const bool has = register_process();
-  return has;
+  static const bool kHas = register_process();
+  return kHas;
 }
 
 void process_barrier() noexcept { VMEM_CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0); }
