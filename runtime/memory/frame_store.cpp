@@ -150,16 +150,37 @@ Result<std::size_t> FrameStore::frame_bytes(std::size_t bytes) const {
         .with_device(device_.info().name);
   }
   const auto rounded = checked_align_up(bytes, granularity_);
-  if (!rounded) return refused(bytes, available_bytes(SpareUse::kAllowed), "no device is that large");
+  if (!rounded) return refused(bytes, limit_, "no device is that large");
   return *rounded;
 }
 
 std::size_t FrameStore::available_locked(SpareUse spare) const {
   const std::size_t taken = figures_.used_bytes + figures_.reserved_bytes + (spare == SpareUse::kAllowed ? 0 : spare_);
-  return limit_ - std::min(taken, limit_);
+  return limit_bytes() - std::min(taken, limit_bytes());
 }
 
-std::size_t FrameStore::available_bytes(SpareUse spare) const {
+// The driver has no more than what the store holds.
+void FrameStore::withhold() noexcept {
+  MutexLock lock(mutex_);
+  withheld_.store(limit_ - std::min(limit_, figures_.physical_bytes), std::memory_order_relaxed);
+}
+
+void FrameStore::look_for_withheld() noexcept {
+  if (withheld_.load(std::memory_order_relaxed) == 0) return;
+  std::size_t free_bytes = 0;
+  const bool known = succeeds([&]() -> Status {
+    VMEM_ASSIGN_OR_RETURN(const MemoryInfo memory, device_.memory_info());
+    free_bytes = static_cast<std::size_t>(memory.free_bytes);
+    return {};
+  });
+  if (!known) return;
+  MutexLock lock(mutex_);
+  const std::size_t room = limit_ - std::min(limit_, figures_.physical_bytes);
+  withheld_.store(room - std::min(room, align_down(free_bytes, granularity_)), std::memory_order_relaxed);
+}
+
+std::size_t FrameStore::available_bytes(SpareUse spare) {
+  look_for_withheld();
   MutexLock lock(mutex_);
   return available_locked(spare);
 }
@@ -299,6 +320,7 @@ Result<Frame> FrameStore::create_frame(std::size_t asked, std::size_t bytes) {
   if (!chunk) {
     Status refusal = refused_by_driver(chunk.error(), asked);
     uncount(bytes);
+    if (is_out_of_memory(chunk.error().code())) withhold();
     return refusal;
   }
   PinnedChunk pinned{*chunk, nullptr};

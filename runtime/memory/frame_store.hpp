@@ -7,6 +7,7 @@
 #include <vmem/status.hpp>
 #include <vmem/types.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,7 +30,8 @@ namespace vmem {
 // ACCOUNTING: a frame is first reserved, then allocated out of the reservation: what is reserved can't be taken by
 // another. used + reserved never passes the limit; only reservations that may use the spare pass limit - spare, which
 // keeps a place free through which two full devices can exchange. Cached memory is the driver's again as soon as the
-// limit or the driver needs it: used + cached never passes the limit either.
+// limit or the driver needs it: used + cached never passes the limit either. Where the driver refuses memory within the
+// limit, others hold it: the limit is lower by that, and so whoever needs memory evicts, until the driver has it again.
 //
 // HOST MEMORY: windows come and go, and registering memory takes longer than copying it. So a chunk of host memory is
 // mapped a second time, for its whole life, and registered there; copies use that address. Slabs are registered as they
@@ -79,7 +81,8 @@ class FrameStore {
   // True where frames are chunks for windows, false where they have addresses of their own.
   bool uses_windows() const noexcept { return uses_windows_; }
   std::size_t granularity() const noexcept { return granularity_; }
-  std::size_t limit_bytes() const noexcept { return limit_; }
+  // What the store may hold: the limit it was given, less what the driver was found to have given to others.
+  std::size_t limit_bytes() const noexcept { return limit_ - withheld_.load(std::memory_order_relaxed); }
   std::size_t spare_bytes() const noexcept { return spare_; }
   // `bytes` rounded up to the granularity. kInvalidValue for 0; out of memory where it overflows.
   Result<std::size_t> frame_bytes(std::size_t bytes) const;
@@ -104,8 +107,8 @@ class FrameStore {
   // Gives cached memory back to the driver; answers how many bytes.
   std::size_t trim();
 
-  // Bytes that `reserve` would grant at this moment.
-  std::size_t available_bytes(SpareUse spare = SpareUse::kForbidden) const;
+  // Bytes that `reserve` would grant at this moment. Where the driver has refused memory, asks it what it has now.
+  std::size_t available_bytes(SpareUse spare = SpareUse::kForbidden);
   // Bytes that are lost for good.
   std::size_t quarantined_bytes() const;
   Figures figures() const;
@@ -127,6 +130,8 @@ class FrameStore {
   bool destroy(FrameSlab& slab) noexcept;
   Result<Frame> create_frame(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
   void uncount(std::size_t bytes) noexcept VMEM_EXCLUDES(mutex_);
+  void withhold() noexcept VMEM_EXCLUDES(mutex_);
+  void look_for_withheld() noexcept VMEM_EXCLUDES(mutex_);
   Result<Frame> allocate_extent(std::size_t asked, std::size_t bytes) VMEM_EXCLUDES(mutex_);
   Result<Frame> cut_from_new_slab(std::size_t asked, std::size_t bytes) VMEM_REQUIRES(grow_mutex_);
   std::optional<Frame> cut_from_slabs(std::size_t asked, std::size_t bytes) VMEM_REQUIRES(mutex_);
@@ -149,6 +154,9 @@ class FrameStore {
   const std::size_t cache_limit_;
   const FitStrategy strategy_;
   HostRegistrations* const registrations_;  // null where nothing is registered
+
+  // Of the limit, what others hold as far as is known; 0 until the driver refuses memory within the limit.
+  std::atomic<std::size_t> withheld_{0};  // written under mutex_
 
   Mutex grow_mutex_;  // before mutex_: one slab is made at a time, and who waits for it looks into it first
   mutable Mutex mutex_;

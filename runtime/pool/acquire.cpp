@@ -12,6 +12,9 @@
 namespace vmem {
 namespace {
 
+// A driver may refuse, and have the memory again when it is asked what it has: somebody has to give in.
+constexpr unsigned kMostRefusals = 8;
+
 Status no_buffer(PoolAddress address) {
   return {StatusCode::kInvalidValue,
           format("{:#x} lies in no buffer of this pool: freed, or never allocated", address)};
@@ -175,9 +178,12 @@ Result<Acquired> Pool::Impl::acquire(std::span<const AcquireRange> ranges, const
 Status Pool::Impl::fetch(Claim& claim, Patience& patience) {
   std::vector<bool> excluded(context_.devices.size());
   bool evict_all = false;
+  unsigned num_refusals = 0;
   for (;;) {
     VMEM_ASSIGN_OR_RETURN(Plan plan, residency_->plan(claim, excluded, evict_all, patience));
     const PlanGuard ending(*residency_, plan);
+    const FrameStore& store = *residency_->memory(claim.device).store;
+    const std::size_t limit_before = store.limit_bytes();
     PlanRunner runner(*residency_, *context_.transfers, moves_, patience.cancelled());
     Status status = runner.run(plan, claim);
     // Counted in before other plans may look at the blocks again.
@@ -193,8 +199,11 @@ Status Pool::Impl::fetch(Claim& claim, Patience& patience) {
       excluded[*device] = true;
       continue;
     }
+    // Others hold memory that the limit allows: the store knows now, and the next plan evicts for it.
+    const bool refused = runner.frames_failed() && store.limit_bytes() < limit_before;
+    if (refused && ++num_refusals <= kMostRefusals) continue;
     // The bytes are free, but not in one piece.
-    const bool in_pieces = runner.frames_failed() && !residency_->memory(claim.device).store->uses_windows();
+    const bool in_pieces = runner.frames_failed() && !store.uses_windows();
     if (!in_pieces) return status;
     if (evict_all) VMEM_RETURN_IF_ERROR(wait_for_one_piece(claim, patience, status));
     evict_all = true;

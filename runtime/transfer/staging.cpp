@@ -81,6 +81,17 @@ Result<LanePtr> StagingRing::assemble(const LaneShape& shape) {
   return lane;
 }
 
+bool StagingRing::has_room_at(DeviceIndex place) {
+  MutexLock lock(mutex_);
+  const bool has_one =
+      std::any_of(buffers_.begin(), buffers_.end(), [place](const auto& buffer) { return buffer->place == place; });
+  if (has_one) return true;
+  auto buffer = obtain(place);
+  if (!buffer) return false;
+  idle_[place].push_back(*buffer);
+  return true;
+}
+
 void StagingRing::give_back(const LanePtr& lane) {
   if (lane->buffers.empty()) return;
   std::vector<Waiter*> waiters;

@@ -64,6 +64,8 @@ class StagingRing {
   Result<LanePtr> take(const LaneShape& shape, Waiter* waiter);
   // The same for a copy that does not wait: kBusy also while many lanes linger.
   Result<LanePtr> take_now(const LaneShape& shape);
+  // Whether copies by way of the place get on: it has a buffer, or has room for one. May make one.
+  bool has_room_at(DeviceIndex place);
   // A busy lane lingers until its copies have ended.
   void give_back(const LanePtr& lane);
   const HostRegistrations& registrations() const noexcept { return registrations_; }
@@ -100,6 +102,19 @@ class StagingRing {
   std::size_t allocated_bytes_ VMEM_GUARDED_BY(mutex_) = 0;
   std::size_t peak_bytes_ VMEM_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> has_waiters_{false};
+};
+
+// Gives a lane back when it goes.
+class LaneGuard {
+ public:
+  LaneGuard(StagingRing& ring, const LanePtr& lane) noexcept : ring_(ring), lane_(lane) {}
+  LaneGuard(const LaneGuard&) = delete;
+  LaneGuard& operator=(const LaneGuard&) = delete;
+  ~LaneGuard() { ring_.give_back(lane_); }
+
+ private:
+  StagingRing& ring_;
+  const LanePtr& lane_;
 };
 
 }  // namespace vmem

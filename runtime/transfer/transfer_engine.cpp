@@ -89,19 +89,6 @@ void destroy_streams_of(Device& device, const CopyStreams& streams) {
   }
 }
 
-// Gives a lane back when it goes.
-class LaneGuard {
- public:
-  LaneGuard(StagingRing& ring, const LanePtr& lane) noexcept : ring_(ring), lane_(lane) {}
-  LaneGuard(const LaneGuard&) = delete;
-  LaneGuard& operator=(const LaneGuard&) = delete;
-  ~LaneGuard() { ring_.give_back(lane_); }
-
- private:
-  StagingRing& ring_;
-  const LanePtr& lane_;
-};
-
 // The arguments of copy_pointers.
 struct PointerCopy {
   Endpoint destination;
@@ -157,7 +144,10 @@ class TransferEngine::Impl {
         return completed_event(status);
       }
     }
-    VMEM_ASSIGN_OR_RETURN(const auto routes, routes_for(request, ranges));
+    VMEM_ASSIGN_OR_RETURN(const auto choice, routes_for(request, ranges));
+    const bool relays =
+        std::any_of(choice->begin(), choice->end(), [](const Route& r) { return r.devices.size() > 2; });
+    const RouteChoice routes = relays ? with_staging(choice, request) : choice;
     return routes->size() == 1 ? start_on(routes->front(), request, ranges, pending)
                                : start_split(*routes, request, ranges, pending);
   }
@@ -213,6 +203,29 @@ class TransferEngine::Impl {
       choice = std::make_shared<const std::vector<Route>>(1, std::move(route));
     }
     return choice;
+  }
+
+  // Without the routes that relay through a device which has no memory left for that; else the way over host memory.
+  RouteChoice with_staging(const RouteChoice& chosen, const TransferRequest& request) {
+    const auto has_room = [&](DeviceIndex place) { return hops_.is_host(place) || ring_.has_room_at(place); };
+    std::vector<Route> routes;
+    double share = 0;
+    for (const Route& route : *chosen) {
+      if (route.devices.size() > 2 && !route.forced &&
+          !std::all_of(route.devices.begin() + 1, route.devices.end() - 1, has_room)) {
+        continue;
+      }
+      routes.push_back(route);
+      share += route.share;
+    }
+    if (routes.size() == chosen->size()) return chosen;
+    if (routes.empty()) {
+      routes.push_back(chosen->front());
+      routes.front().devices = {request.source.device, request.destination.device};
+      share = routes.front().share;
+    }
+    for (Route& route : routes) route.share /= share;
+    return std::make_shared<const std::vector<Route>>(std::move(routes));
   }
 
   // Several routes at once, each with a part of the bytes.

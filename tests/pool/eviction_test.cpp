@@ -46,6 +46,26 @@ TEST_F(PoolEvictionTest, EvictedBlocksGoToHostMemoryAndComeBackWithTheirBytes) {
   expect_pattern(b, 2);
 }
 
+TEST_F(PoolEvictionTest, LeavesWhatOthersHoldOfADeviceToThem) {
+  make(one_gpu());
+  Device& gpu = machine().device(0);
+  // Not the pool's, but within its limit.
+  const auto others = gpu.allocate(3 * kBlock);
+  ASSERT_TRUE(others.has_value()) << others.error().to_string();
+  const Buffer a = filled_on(0, 4 * kBlock, 1);
+  const Buffer b = filled_on(0, 4 * kBlock, 2);
+  expect_pattern(a, 1);
+  expect_pattern(b, 2);
+  EXPECT_LE(resident(a, 0) + resident(b, 0), 5 * kBlock);
+  EXPECT_GT(pool().stats().evictions, 0U);
+  // A list that fits beside them still does; what they give back can be used again.
+  ASSERT_TRUE(fetch(b.range(0, 4 * kBlock, Access::kRead), 0).is_ok());
+  ASSERT_TRUE(gpu.deallocate(*others).is_ok());
+  const Buffer c = filled_on(0, kFull, 3);
+  EXPECT_EQ(resident(c, 0), kFull);
+  expect_pattern(c, 3);
+}
+
 TEST_F(PoolEvictionTest, CleanCopiesAreDroppedWithoutACopy) {
   make(one_gpu());
   const Buffer a = filled(kFull, 1);  // owned by host memory

@@ -206,6 +206,25 @@ TEST_P(EveryForm, WhatAnotherProcessTookIsNamedAndTheReservationStays) {
   EXPECT_TRUE(store->allocate(kBlock));
 }
 
+TEST(FrameStoreTest, WhatTheDriverRefusesIsOffTheLimitUntilItHasItAgain) {
+  FakeDevice device({true, Tier::kDevice, 64_MiB, 2_MiB});
+  const auto store = make(device, 64_MiB, kBlock, 0);
+  device.take_outside(28_MiB);
+  std::vector<Frame> frames;
+  for (int i = 0; i < 4; ++i) frames.push_back(std::move(take(*store, kBlock)).value());
+  EXPECT_EQ(store->limit_bytes(), 64_MiB) << "nobody has asked for more yet";
+  EXPECT_EQ(take(*store, kBlock).error().code(), StatusCode::kOutOfDeviceMemory);
+  EXPECT_EQ(store->limit_bytes(), 32_MiB);
+  EXPECT_EQ(store->available_bytes(SpareUse::kAllowed), 4_MiB) << "what the driver says it has";
+  EXPECT_EQ(store->available_bytes(), 0U);
+  frames.pop_back();
+  EXPECT_EQ(store->available_bytes(SpareUse::kAllowed), kBlock + 4_MiB);
+  device.take_outside(-static_cast<std::int64_t>(28_MiB));
+  EXPECT_EQ(store->available_bytes(), 64_MiB - 4 * kBlock);
+  EXPECT_EQ(store->limit_bytes(), 64_MiB);
+  EXPECT_EQ(store->figures().limit_bytes, 64_MiB);
+}
+
 TEST_P(EveryForm, ADriverWithoutMemoryGetsDroppedMemoryBackAndIsAskedAgain) {
   FakeDevice device = make_device(64_MiB);
   const auto store = make(device, 64_MiB, 0, 64_MiB);

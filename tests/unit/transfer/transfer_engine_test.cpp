@@ -243,6 +243,19 @@ TEST(TransferEngineTest, APeersLinkCarriesAPartOfALargeCopy) {
   EXPECT_GT(bytes_of(engine.stats(), 1, 2, HopKind::kPeer), 24_MiB);
 }
 
+TEST(TransferEngineTest, APeerWithoutMemoryForRelayingIsPassedBy) {
+  TransferMachine machine(fast_peers());
+  TransferEngine& engine = machine.make_engine();
+  machine.faults(machine.gpu(1)).set_fail_at(FaultControl::FailAt::kCall);
+  machine.faults(machine.gpu(1)).inject({Fault::Kind::kFail, "allocate", 0, 1000, StatusCode::kOutOfDeviceMemory});
+  machine.expect_copied(machine.host(), machine.gpu(0), 64_MiB + 3, 5);
+  EXPECT_EQ(bytes_of(engine.stats(), 2, 1, HopKind::kPeer), 0U);
+  // It is asked again each time.
+  machine.faults(machine.gpu(1)).clear();
+  machine.expect_copied(machine.host(), machine.gpu(0), 64_MiB + 3, 5);
+  EXPECT_GT(bytes_of(engine.stats(), 2, 1, HopKind::kPeer), 24_MiB);
+}
+
 TEST(TransferEngineTest, HostMemoryCarriesAPartBesideAPeerLink) {
   TransferMachine machine(fast_peers());
   TransferEngine& engine = machine.make_engine();
