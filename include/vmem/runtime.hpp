@@ -14,7 +14,9 @@
 #include <vmem/topology.hpp>
 
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace vmem {
@@ -40,6 +42,8 @@ class VMEM_API Runtime {
   ~Runtime();
 
   const Topology& topology() const noexcept;
+  /// What each backend that is there says of its driver, by the backend's name; for people and for records.
+  std::map<std::string, std::string> drivers() const;
   /// The device at an index of `topology().devices()`. REQUIRES: index < devices().size(). Borrowed.
   Device& device(DeviceIndex index) const noexcept;
   /// A device by its name. Errors: kNotFound.

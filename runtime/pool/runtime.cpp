@@ -25,6 +25,8 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
 
 const Topology& Runtime::topology() const noexcept { return impl_->topology(); }
 
+std::map<std::string, std::string> Runtime::drivers() const { return impl_->drivers(); }
+
 Device& Runtime::device(DeviceIndex index) const noexcept {
   VMEM_CHECK(index < impl_->topology().devices().size());
   return impl_->device(index);

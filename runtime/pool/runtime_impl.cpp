@@ -179,6 +179,12 @@ Status Runtime::Impl::start_transfers() {
   return Status();
 }
 
+std::map<std::string, std::string> Runtime::Impl::drivers() const {
+  std::map<std::string, std::string> drivers;
+  for (const auto& backend : backends_) drivers[std::string(backend->name())] = backend->driver_version();
+  return drivers;
+}
+
 PoolContext Runtime::Impl::pool_context() noexcept {
   return PoolContext{log_.get(), &topology_, devices_, transfers_.get(), &fork_};
 }

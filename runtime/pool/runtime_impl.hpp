@@ -3,7 +3,9 @@
 
 #include <vmem/runtime.hpp>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/pool/fork_marker.hpp"
@@ -26,6 +28,7 @@ class VMEM_LOCAL Runtime::Impl {
   Impl& operator=(const Impl&) = delete;
 
   const Topology& topology() const noexcept { return topology_; }
+  std::map<std::string, std::string> drivers() const;
   Device& device(DeviceIndex index) const noexcept { return *devices_[index]; }
   PoolContext pool_context() noexcept;
 

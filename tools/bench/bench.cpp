@@ -54,7 +54,7 @@ BenchReport start_report(const BenchOptions& options, const Runtime& runtime, co
   report.input_bytes = inputs.total_bytes();
   report.devices = runtime.topology().devices();
   report.limits = plan.limits;
-  for (const TopologyDevice& device : report.devices) report.drivers[device.info.backend] = "present";
+  report.drivers = runtime.drivers();
   for (const AbsentBackend& absent : runtime.topology().absent_backends()) {
     report.drivers[absent.name] = "absent: " + absent.reason;
   }

@@ -59,7 +59,7 @@ struct BenchReport {
   std::size_t block_bytes = 0;
   std::size_t input_files = 0;
   std::size_t input_bytes = 0;
-  std::map<std::string, std::string> drivers;  // backend to version, or to why it is absent
+  std::map<std::string, std::string> drivers;  // backend to its version, or to why it is absent
   std::vector<TopologyDevice> devices;
   std::map<std::string, std::uint64_t> limits;  // what the pool might use of each
   std::vector<BenchRow> rows;

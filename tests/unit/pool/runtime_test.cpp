@@ -120,6 +120,15 @@ TEST_F(RuntimeTest, AMachineWithoutGpusGetsTwoSimulatedOnes) {
   EXPECT_EQ(runtime->find("no:such").error().code(), StatusCode::kNotFound);
 }
 
+TEST_F(RuntimeTest, NamesTheDriversOfTheBackendsThatAreThere) {
+  const auto runtime = open();
+  ASSERT_NE(runtime, nullptr);
+  const auto drivers = runtime->drivers();
+  ASSERT_EQ(drivers.count("host"), 1U);
+  EXPECT_FALSE(drivers.at("host").empty());
+  for (const AbsentBackend& absent : runtime->topology().absent_backends()) EXPECT_EQ(drivers.count(absent.name), 0U);
+}
+
 TEST_F(RuntimeTest, NoSimulatedGpusLeaveHostMemory) {
   options_.simulated_gpus = 0;
   const auto runtime = open();
