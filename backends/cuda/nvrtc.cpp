@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,22 @@ void* open_library(const char* name) {
   if (void* const handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return handle;
   // The toolkit's own folder is often not on the linker's list.
   return ::dlopen(format("/usr/local/cuda/lib64/{}", name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+// NVRTC opens its built-in headers by name, which the loader does not find where it did not find NVRTC itself: opened
+// here from the same folder, they are there already. Where that fails, compiling says what is missing.
+void open_builtins(void* nvrtc) {
+  void* const symbol = ::dlsym(nvrtc, "nvrtcVersion");
+  int major = 0;
+  int minor = 0;
+  Dl_info found{};
+  if (symbol == nullptr || reinterpret_cast<int (*)(int*, int*)>(symbol)(&major, &minor) != kSuccess) return;
+  if (::dladdr(symbol, &found) == 0 || found.dli_fname == nullptr) return;
+  const std::string path = found.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return;
+  const std::string name = format("{}/libnvrtc-builtins.so.{}.{}", path.substr(0, slash), major, minor);
+  static_cast<void>(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
 }
 
 // The driver's own generation, then older ones, then newer ones, whose code an older driver may refuse.
@@ -92,6 +109,7 @@ Result<std::unique_ptr<Nvrtc>> Nvrtc::open(const std::string& library, int drive
                                                 ? std::string("no NVRTC is installed (libnvrtc.so.13, .12 or .11.2)")
                                                 : format("the run-time compiler '{}' can't be opened", library));
   }
+  open_builtins(handle);
   auto table = std::make_unique<Table>();
   if (const char* const missing = table->resolve(handle)) {
     return Status(StatusCode::kUnsupported, format("the run-time compiler found has no {}", missing));

@@ -119,6 +119,7 @@ TEST_F(BenchTest, FindsAWrongByteOfACopy) {
 
 TEST_F(BenchTest, CopiesOfEveryKindAreRightBetweenAllPairs) {
   options_.copies = true;
+  options_.size = "";
   options_.least_copy = "16KiB";
   options_.most_copy = "256KiB";
   options_.report_file = folder_.path("curves.html");
@@ -146,6 +147,7 @@ TEST_F(BenchTest, CopiesOfEveryKindAreRightBetweenAllPairs) {
 
 TEST_F(BenchTest, FindsAWrongByteOfEveryKindOfCopy) {
   options_.copies = true;
+  options_.size = "";
   options_.devices = {"host:0", "sim:1"};
   options_.least_copy = options_.most_copy = "64KiB";
   // The copies into the GPU, one after the other: of `copy` and of what a pool does.
@@ -198,9 +200,11 @@ TEST_F(BenchTest, WrongUsageIsToldApart) {
   options.devices = {"cuda:99"};
   expect_usage(options, "cuda:99");
   options.copies = true;
+  options.size = "";
   expect_usage(options, "cuda:99");
   options = options_;
   options.copies = true;
+  options.size = "";
   for (const char* size : {"0", "5000", "many", "1TiB", ""}) {
     options.least_copy = size;
     expect_usage(options, "--least");
@@ -208,6 +212,16 @@ TEST_F(BenchTest, WrongUsageIsToldApart) {
   options.least_copy = "1MiB";
   options.most_copy = "64KiB";
   expect_usage(options, "--most");
+  options.most_copy = "";
+  options.patterns = {"copy"};
+  expect_usage(options, "--pattern");
+  options.patterns = {};
+  options.size = "1GiB";
+  expect_usage(options, "--size");
+  options.size = "";
+  options.topology_file = folder_.write("good.json", R"({"version": 1})");
+  options.devices = {"host:0"};
+  expect_usage(options, "two devices");
 }
 
 TEST_F(BenchTest, SaysSoWhenTheResultsCannotBeWritten) {

@@ -26,7 +26,7 @@
 namespace vmem {
 namespace {
 
-// With a third of the buffer on each, no device alone holds more than that, host memory included.
+// With a third of the buffer on each; host memory has half of it.
 constexpr unsigned kSimulatedGpus = 3;
 
 Result<InputFiles> open_inputs(const std::vector<std::string>& paths) {
@@ -126,9 +126,8 @@ BenchExit run(const BenchOptions& options, std::ostream& out, std::ostream& err)
   if (!options.copies) out << introduction(report) << std::flush;
   Progress progress(err, &err == &std::cerr && isatty(STDERR_FILENO) != 0);
   BenchContext context{**runtime, *settings, *plan, *inputs, progress, out, report, {}};
-  const Status status = options.copies
-                            ? run_copies(context, all_copies(settings->least_copy_bytes, settings->most_copy_bytes))
-                            : run_jobs(context);
+  const Status status = options.copies ? run_all_copies(context, settings->least_copy_bytes, settings->most_copy_bytes)
+                                       : run_jobs(context);
   progress.clear();
   // What was measured before a failure is kept: a mismatch shows in its row.
   Status written;
@@ -138,7 +137,10 @@ BenchExit run(const BenchOptions& options, std::ostream& out, std::ostream& err)
     err << "vmem bench: mismatch after '" << report.rows.back().name << "': " << context.mismatch->to_string() << '\n';
     return BenchExit::kMismatch;
   }
-  if (!status) return complain(err, status, BenchExit::kFailure);
+  if (!status) {
+    const bool is_usage = status.code() == StatusCode::kInvalidValue && report.rows.empty();
+    return complain(err, status, is_usage ? BenchExit::kUsage : BenchExit::kFailure);
+  }
   if (!written) return complain(err, written, BenchExit::kFailure);
   return BenchExit::kOk;
 }

@@ -22,13 +22,13 @@ struct BenchOptions {
   std::uint64_t seed = 1;
   std::optional<unsigned> samples;  // timed rounds a row; empty: 7, 3 when quick
   bool quick = false;
-  // `vmem bench copy`: nothing but copies, of more sizes and kinds. No buffer is made; `size` and `patterns` don't
-  // count.
+  // `vmem bench copy`: nothing but copies, of more sizes and kinds. No buffer is made: `size` and `patterns` are
+  // refused.
   bool copies = false;
   std::string least_copy = "4KiB";
-  std::string most_copy = "4GiB";  // 16 MiB when quick
-  std::string report_file;         // curves, as HTML; empty: none
-  std::string command;             // as it was typed, for the record
+  std::string most_copy;    // empty: 4 GiB, 16 MiB when quick
+  std::string report_file;  // curves, as HTML; empty: none
+  std::string command;      // as it was typed, for the record
 };
 
 // What the process exits with.

@@ -18,7 +18,8 @@ constexpr std::size_t kParts = 3;              // how much larger than a GPU's s
 constexpr std::size_t kDeviceBlocks = 32;      // that a share should hold
 constexpr std::size_t kLeastDeviceBlocks = 4;  // that a list of ranges and its successors need
 constexpr std::size_t kLargestCopy = 64_GiB;
-constexpr std::size_t kLargestQuickCopy = 16_MiB;
+constexpr std::size_t kMostOfCopies = 4_GiB;
+constexpr std::size_t kMostOfQuickCopies = 16_MiB;
 constexpr unsigned kSamples = 7;
 constexpr unsigned kQuickSamples = 3;
 
@@ -88,6 +89,9 @@ const std::vector<std::string_view>& bench_patterns() {
 namespace {
 
 Status parse_copy_sizes(const BenchOptions& options, BenchSettings& settings) {
+  if (!options.size.empty() || !options.patterns.empty()) {
+    return invalid("--size and --pattern are options of 'vmem bench'; 'vmem bench copy' takes --least and --most");
+  }
   const auto parse = [](const char* option, const std::string& text, std::size_t& bytes) -> Status {
     auto parsed = parse_bytes(text);
     if (!parsed) return invalid(fmt::format("{}: {}", option, parsed.error().message()));
@@ -99,8 +103,10 @@ Status parse_copy_sizes(const BenchOptions& options, BenchSettings& settings) {
     return {};
   };
   VMEM_RETURN_IF_ERROR(parse("--least", options.least_copy, settings.least_copy_bytes));
-  VMEM_RETURN_IF_ERROR(parse("--most", options.most_copy, settings.most_copy_bytes));
-  if (settings.quick) settings.most_copy_bytes = std::min(settings.most_copy_bytes, kLargestQuickCopy);
+  settings.most_copy_bytes = std::max(settings.quick ? kMostOfQuickCopies : kMostOfCopies, settings.least_copy_bytes);
+  if (!options.most_copy.empty()) {
+    VMEM_RETURN_IF_ERROR(parse("--most", options.most_copy, settings.most_copy_bytes));
+  }
   if (settings.least_copy_bytes <= settings.most_copy_bytes) return {};
   return invalid(fmt::format("--least {} is more than --most {}", format_bytes(settings.least_copy_bytes),
                              format_bytes(settings.most_copy_bytes)));

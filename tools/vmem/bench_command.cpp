@@ -57,10 +57,14 @@ void add_bench_command(CLI::App& app, const std::string& command, int& exit_code
       "copy", "Copy between every pair of devices, beside the plain copies of the driver, and through a pool");
   copy->fallthrough();
   copy->add_option("--least", options->least_copy, "The smallest copy")->capture_default_str()->type_name("BYTES");
-  copy->add_option("--most", options->most_copy, "The largest copy (16MiB with --quick)")
-      ->capture_default_str()
+  copy->add_option("--most", options->most_copy, "The largest copy (default: 4GiB, 16MiB with --quick)")
       ->type_name("BYTES");
   copy->add_option("--report", options->report_file, "Draw the curves into an HTML file")->type_name("FILE");
+  copy->footer(
+      "Sizes are powers of two from 4KiB to 64GiB. Of 'vmem bench' it also takes --input, --topology, --device, "
+      "--seed, "
+      "--samples, --json and --quick.\n"
+      "Exit status: 0 all bytes were right, 1 some were not, 2 wrong usage, 3 something failed.");
   copy->callback([options] { options->copies = true; });
   bench->footer("Exit status: 0 all bytes were right, 1 some were not, 2 wrong usage, 3 something failed.");
   bench->callback([options, &exit_code] { exit_code = static_cast<int>(run_bench(*options, std::cout, std::cerr)); });

@@ -103,7 +103,7 @@ TEST(TopologyFileTest, AcceptsAByteOrderMark) {
 }
 
 TEST(TopologyFileTest, ReadsTheExamples) {
-  for (const char* name : {"two_vendors.json", "corrections.json"}) {
+  for (const char* name : {"two_vendors.json", "corrections.json", "split.json"}) {
     const auto file = read_topology_file(std::string(VMEM_TOPOLOGY_EXAMPLES) + "/" + name);
     EXPECT_TRUE(file) << file.error().to_string();
   }
