@@ -397,7 +397,10 @@ bool Residency::claim_victim(FrameSpan& span, Attempt& attempt) {
     const bool ours = contains(plan.moving, block);
     // What only moves on its device may leave it as well.
     const bool relocates = ours && std::exchange(instance->leaving, false);
-    possible = block->may_leave(*instance, attempt.claim) && (!block->moving || ours) && show_instances(*block);
+    // A block of the claim that lies where it must stays there, though the claim let go of it while it waited.
+    const bool is_needed = ours && !relocates && span.device == plan.device;
+    possible =
+        !is_needed && block->may_leave(*instance, attempt.claim) && (!block->moving || ours) && show_instances(*block);
     if (relocates || possible) instance->leaving = true;
     if (!possible) break;
     departures.push_back({block, span.device, 0});

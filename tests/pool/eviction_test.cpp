@@ -66,6 +66,29 @@ TEST_F(PoolEvictionTest, LeavesWhatOthersHoldOfADeviceToThem) {
   expect_pattern(c, 3);
 }
 
+// Without windows an extent of two blocks holds one that the list needs where it is, and one that has to move.
+TEST_F(PoolEvictionTest, AListsOwnBlockIsNotEvictedForItsOtherRange) {
+  PoolMachineSpec spec = one_gpu();
+  spec.caps = DeviceCaps(kNoWindows);
+  make(spec);
+  const Buffer a = filled(3 * kBlock, 1);
+  ASSERT_TRUE(fetch(a.range(0, 2 * kBlock, Access::kWrite), 0).is_ok());
+  const Buffer others = allocate(5 * kBlock);
+  auto held = acquire(others.all(Access::kWriteDiscard), 0);
+  ASSERT_TRUE(held.has_value()) << held.error().to_string();
+  const std::vector<AcquireRange> list = {block_of(a, 0, Access::kRead), a.range(kBlock, 2 * kBlock, Access::kRead)};
+  AcquireOptions options;
+  options.device = 0;
+  options.deadline = std::chrono::milliseconds(1);
+  EXPECT_EQ(pool().acquire(list, options).error().code(), StatusCode::kBusy);
+  ASSERT_TRUE(held->release().is_ok());
+  auto acquired = pool().acquire(list, options);
+  ASSERT_TRUE(acquired.has_value()) << acquired.error().to_string();
+  const Bytes all = test_pattern(3 * kBlock, 1);
+  expect_same(read(0, acquired->data(0), kBlock), Bytes(all.begin(), all.begin() + kBlock));
+  expect_same(read(0, acquired->data(1), 2 * kBlock), Bytes(all.begin() + kBlock, all.end()));
+}
+
 TEST_F(PoolEvictionTest, CleanCopiesAreDroppedWithoutACopy) {
   make(one_gpu());
   const Buffer a = filled(kFull, 1);  // owned by host memory
