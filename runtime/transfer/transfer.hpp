@@ -63,6 +63,11 @@ class Transfer {
   bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   // Tells everybody. REQUIRES: called once; no copy of the transfer is under way, but for those that never end.
   void end();
+  // The same with the last one's outcome.
+  void end(const Status& outcome) {
+    if (!outcome) fail(outcome);
+    end();
+  }
 
   const std::shared_ptr<TransferCompletion>& completion() const noexcept { return completion_; }
 

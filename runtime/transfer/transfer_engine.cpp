@@ -145,9 +145,7 @@ class TransferEngine::Impl {
       }
     }
     VMEM_ASSIGN_OR_RETURN(const auto choice, routes_for(request, ranges));
-    const bool relays =
-        std::any_of(choice->begin(), choice->end(), [](const Route& r) { return r.devices.size() > 2; });
-    const RouteChoice routes = relays ? with_staging(choice, request) : choice;
+    const RouteChoice routes = with_staging(choice, request);
     return routes->size() == 1 ? start_on(routes->front(), request, ranges, pending)
                                : start_split(*routes, request, ranges, pending);
   }
@@ -207,18 +205,20 @@ class TransferEngine::Impl {
 
   // Without the routes that relay through a device which has no memory left for that; else the way over host memory.
   RouteChoice with_staging(const RouteChoice& chosen, const TransferRequest& request) {
-    const auto has_room = [&](DeviceIndex place) { return hops_.is_host(place) || ring_.has_room_at(place); };
+    const auto has_room = [&](const Route& route) {
+      for (std::size_t i = 1; i + 1 < route.devices.size() && !route.forced; ++i) {
+        if (!hops_.is_host(route.devices[i]) && !ring_.has_room_at(route.devices[i])) return false;
+      }
+      return true;
+    };
+    if (std::all_of(chosen->begin(), chosen->end(), has_room)) return chosen;
     std::vector<Route> routes;
     double share = 0;
     for (const Route& route : *chosen) {
-      if (route.devices.size() > 2 && !route.forced &&
-          !std::all_of(route.devices.begin() + 1, route.devices.end() - 1, has_room)) {
-        continue;
-      }
+      if (!has_room(route)) continue;
       routes.push_back(route);
       share += route.share;
     }
-    if (routes.size() == chosen->size()) return chosen;
     if (routes.empty()) {
       routes.push_back(chosen->front());
       routes.front().devices = {request.source.device, request.destination.device};
@@ -250,7 +250,9 @@ class TransferEngine::Impl {
     auto completion = std::make_shared<TransferCompletion>();  // shared with the event and the transfer
     auto transfer = std::make_shared<Transfer>(request, ranges, ledger_, completion);
     plan(*transfer, route->path(), ranges);
-    if (pending.empty() && scattered && start_pages(request, ranges, transfer)) return Event(std::move(completion));
+    if (pending.empty() && scattered && chosen.devices.size() == 2 && start_pages(request, ranges, transfer)) {
+      return Event(std::move(completion));
+    }
     if (!pending.empty()) {
       wait_behind(pending, *route, std::move(transfer));
     } else if (!start_at_once(*route, ranges, transfer)) {
@@ -307,10 +309,8 @@ class TransferEngine::Impl {
 
   bool copy_small_by_cpu(const TransferPath& path, const std::vector<ByteRange>& ranges, const TransferPtr& transfer) {
     if (transfer->total_bytes > options_.small_bytes) return false;
-    hops_.run(whole_copy(path, hops_, *transfer, ranges), nullptr, [&](const Status& status) {
-      if (!status) transfer->fail(status);
-      transfer->end();
-    });
+    hops_.run(whole_copy(path, hops_, *transfer, ranges), nullptr,
+              [&](const Status& status) { transfer->end(status); });
     return true;
   }
 
@@ -323,10 +323,7 @@ class TransferEngine::Impl {
       return false;
     }
     const auto completion = transfer->completion();
-    completion->set_origin(hops_.run(copy, nullptr, [transfer](const Status& status) {
-      if (!status) transfer->fail(status);
-      transfer->end();
-    }));
+    completion->set_origin(hops_.run(copy, nullptr, [transfer](const Status& status) { transfer->end(status); }));
     return true;
   }
 
@@ -356,10 +353,7 @@ class TransferEngine::Impl {
     copy.segments.reserve(ranges.size());
     for (const ByteRange& range : ranges) copy.segments.push_back({range.offset, range.offset, range.bytes});
     const auto completion = transfer->completion();
-    completion->set_origin(hops_.run(copy, *lane, [transfer](const Status& status) {
-      if (!status) transfer->fail(status);
-      transfer->end();
-    }));
+    completion->set_origin(hops_.run(copy, *lane, [transfer](const Status& status) { transfer->end(status); }));
     return true;
   }
 
@@ -383,8 +377,7 @@ class TransferEngine::Impl {
     const auto arrival = std::make_shared<TransferCompletion>();  // shared with the copy's completion
     hops_.run(first, *lane, [arrival](const Status& status) { arrival->complete(status); });
     if (const Status status = arrival->wait(Event::Deadline::max()); !status) {
-      transfer->fail(status);
-      transfer->end();
+      transfer->end(status);
       return true;
     }
     HopCopy second{path.places[1],
@@ -393,10 +386,7 @@ class TransferEngine::Impl {
                    staging,
                    static_cast<std::byte*>(transfer->destination.address),
                    {{0, range.offset, range.bytes}}};
-    const Event last = hops_.run(second, *lane, [transfer](const Status& status) {
-      if (!status) transfer->fail(status);
-      transfer->end();
-    });
+    const Event last = hops_.run(second, *lane, [transfer](const Status& status) { transfer->end(status); });
     transfer->completion()->set_origin(last);
     return true;
   }

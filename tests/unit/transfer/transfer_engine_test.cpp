@@ -339,6 +339,26 @@ TEST(TransferEngineTest, MovesScatteredPagesOfRegisteredMemoryWithOneLaunchAndNo
   for (const DeviceBuffer* buffer : {&host, &back}) engine.registrations().remove(buffer->address());
 }
 
+TEST(TransferEngineTest, ScatteredPagesOfRegisteredMemoryTakeTheRouteToo) {
+  MachineSpec spec;
+  spec.caps = DeviceCaps(0x3FU);
+  spec.peers = {{2, 1}};
+  spec.without_link = {{0, 1}};  // to the first GPU by way of the second
+  TransferMachine machine(spec);
+  TransferEngine& engine = machine.make_engine();
+  const std::vector<ByteRange> ranges = every_other_page(100);
+  const std::size_t bytes = ranges.back().offset + ranges.back().bytes;
+  DeviceBuffer& host = machine.buffer(machine.host(), bytes);
+  DeviceBuffer& gpu = machine.buffer(machine.gpu(0), bytes);
+  host.write(pattern_bytes(bytes, 3));
+  gpu.write(std::vector<std::uint8_t>(bytes, 0));
+  engine.registrations().add_for_all(host.address(), bytes);
+  const Status copied = engine.copy({{machine.host(), host.address()}, {machine.gpu(0), gpu.address()}, ranges, {}});
+  ASSERT_TRUE(copied) << copied.to_string();
+  EXPECT_EQ(bytes_of(engine.stats(), 2, 1, HopKind::kPeer), 100 * kPageBytes);
+  engine.registrations().remove(host.address());
+}
+
 TEST(TransferEngineTest, MovesScatteredPagesWithoutKernels) {
   for (const DeviceCap missing : {DeviceCap::kKernels, DeviceCap::kHostRegistration}) {
     MachineSpec spec;
