@@ -283,13 +283,10 @@ void FrameStore::pin(PinnedChunk& chunk) noexcept {
     return;
   }
   chunk.pinned_address = address;
-  static_cast<void>(succeeds([&] {
-    registrations_->add_for_all(address, bytes);
-    return Status();
-  }));
+  registrations_->add_for_all(address, bytes);
 }
 
-// False where the driver did not take it back: then it is as it was, but for its second address.
+// False where the driver did not take it back: then it is as it was, but no longer registered.
 bool FrameStore::destroy(PinnedChunk& chunk) noexcept {
   if (chunk.pinned_address != nullptr) {
     registrations_->remove(chunk.pinned_address);
@@ -426,12 +423,7 @@ Result<std::unique_ptr<FrameSlab>> FrameStore::create_slab(std::size_t bytes, st
     Result<void*> address = device_.allocate(bytes);
     if (address) {
       slab->address = *address;
-      if (registrations_ != nullptr) {
-        static_cast<void>(succeeds([&] {
-          registrations_->add_for_all(slab->address, bytes);
-          return Status();
-        }));
-      }
+      if (registrations_ != nullptr) registrations_->add_for_all(slab->address, bytes);
       return slab;
     }
     if (!is_out_of_memory(address.error().code())) return address.error();

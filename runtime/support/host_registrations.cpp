@@ -86,8 +86,11 @@ void HostRegistrations::refused(std::size_t device, const Status& status) {
       format("device '{}' can't register host memory, its copies will be slower: {}", name, status.to_string()));
 }
 
-void HostRegistrations::add_for_all(void* host, std::size_t bytes) {
-  for (std::size_t device = 0; device < devices_.size(); ++device) add(host, bytes, device);
+void HostRegistrations::add_for_all(void* host, std::size_t bytes) noexcept {
+  try {
+    for (std::size_t device = 0; device < devices_.size(); ++device) add(host, bytes, device);
+  } catch (const std::exception&) {  // out of memory
+  }
 }
 
 void HostRegistrations::remove(void* host) noexcept {

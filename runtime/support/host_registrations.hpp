@@ -28,8 +28,8 @@ class HostRegistrations {
   // Registers the range with a device, unless another of its address space has done so, or it can't. `host` is where
   // a range begins, always with the same `bytes`. May throw std::bad_alloc; then nothing has changed.
   void add(void* host, std::size_t bytes, std::size_t device);
-  // The same with every device.
-  void add_for_all(void* host, std::size_t bytes);
+  // The same with every device, as far as there is memory to note it.
+  void add_for_all(void* host, std::size_t bytes) noexcept;
   // Ends all registrations of the range that begins there. The copies on it must be done.
   void remove(void* host) noexcept;
 

@@ -118,7 +118,7 @@ BenchExit run(const BenchOptions& options, std::ostream& out, std::ostream& err)
     return complain(err, runtime.error(), is_usage ? BenchExit::kUsage : BenchExit::kFailure);
   }
   const Topology& topology = (*runtime)->topology();
-  const auto plan = options.copies ? make_copy_plan(topology, options.devices)
+  const auto plan = options.copies ? make_copy_plan(topology, *settings, options.devices)
                                    : make_plan(topology, *settings, options.devices, read_machine().available_bytes);
   if (!plan) return complain(err, plan.error(), BenchExit::kUsage);
 
@@ -126,8 +126,9 @@ BenchExit run(const BenchOptions& options, std::ostream& out, std::ostream& err)
   if (!options.copies) out << introduction(report) << std::flush;
   Progress progress(err, &err == &std::cerr && isatty(STDERR_FILENO) != 0);
   BenchContext context{**runtime, *settings, *plan, *inputs, progress, out, report, {}};
-  const Status status = options.copies ? run_all_copies(context, settings->least_copy_bytes, settings->most_copy_bytes)
-                                       : run_jobs(context);
+  const Status status = options.copies
+                            ? run_copies(context, all_copies(settings->least_copy_bytes, settings->most_copy_bytes))
+                            : run_jobs(context);
   progress.clear();
   // What was measured before a failure is kept: a mismatch shows in its row.
   Status written;
@@ -137,10 +138,7 @@ BenchExit run(const BenchOptions& options, std::ostream& out, std::ostream& err)
     err << "vmem bench: mismatch after '" << report.rows.back().name << "': " << context.mismatch->to_string() << '\n';
     return BenchExit::kMismatch;
   }
-  if (!status) {
-    const bool is_usage = status.code() == StatusCode::kInvalidValue && report.rows.empty();
-    return complain(err, status, is_usage ? BenchExit::kUsage : BenchExit::kFailure);
-  }
+  if (!status) return complain(err, status, BenchExit::kFailure);
   if (!written) return complain(err, written, BenchExit::kFailure);
   return BenchExit::kOk;
 }

@@ -1,15 +1,14 @@
 #include "tools/bench/copy_job.hpp"
 
-#include <fmt/format.h>
 #include <vmem/types.hpp>
 
 #include <algorithm>
 #include <memory>
 
-#include "runtime/support/bytes.hpp"
 #include "tools/bench/memcpy_team.hpp"
 #include "tools/bench/pair_copies.hpp"
 #include "tools/bench/pool_copies.hpp"
+#include "tools/bench/settings.hpp"
 
 namespace vmem {
 namespace {
@@ -19,16 +18,7 @@ constexpr std::size_t kMostScattered = 256_MiB;
 
 // Devices smaller than this leave it to the patterns to fill them.
 bool fits(const BenchContext& context, DeviceIndex from, DeviceIndex to, std::size_t bytes) {
-  return bytes <= std::min(context.device(from).info.total_bytes, context.device(to).info.total_bytes) / 4;
-}
-
-// The smallest copy of at least one pair: where nothing is copied, nothing could be wrong.
-bool something_fits(const BenchContext& context, std::size_t bytes) {
-  const auto& workers = context.plan.workers;
-  return std::any_of(workers.begin(), workers.end(), [&](DeviceIndex from) {
-    return std::any_of(workers.begin(), workers.end(),
-                       [&](DeviceIndex to) { return from != to && fits(context, from, to, bytes); });
-  });
+  return copy_fits(context.runtime.topology(), from, to, bytes);
 }
 
 Status run_pair(BenchContext& context, const CopySelection& selection, DeviceIndex from, DeviceIndex to,
@@ -59,16 +49,6 @@ Status run_pool_pair(BenchContext& context, const CopySelection& selection, Pool
   return {};
 }
 
-// A size every four times as large.
-CopySelection all_copies(std::size_t least_bytes, std::size_t most_bytes) {
-  CopySelection selection{{}, true, true};
-  for (std::size_t bytes = least_bytes; bytes <= most_bytes; bytes *= 4) {
-    selection.sizes.push_back(bytes);
-    if (bytes > SIZE_MAX / 4) break;
-  }
-  return selection;
-}
-
 }  // namespace
 
 CopySelection main_job_copies(bool quick) {
@@ -76,13 +56,13 @@ CopySelection main_job_copies(bool quick) {
   return {{64_KiB, 1_MiB, 16_MiB, 64_MiB, 256_MiB}, false, false};
 }
 
-Status run_all_copies(BenchContext& context, std::size_t least_bytes, std::size_t most_bytes) {
-  if (!something_fits(context, least_bytes)) {
-    return {StatusCode::kInvalidValue,
-            fmt::format("nothing to copy: two devices are needed, and {} must be at most a quarter of both",
-                        format_bytes(least_bytes))};
+CopySelection all_copies(std::size_t least_bytes, std::size_t most_bytes) {
+  CopySelection selection{{}, true, true};
+  for (std::size_t bytes = least_bytes; bytes <= most_bytes; bytes *= 4) {
+    selection.sizes.push_back(bytes);
+    if (bytes > SIZE_MAX / 4) break;
   }
-  return run_copies(context, all_copies(least_bytes, most_bytes));
+  return selection;
 }
 
 Status run_copies(BenchContext& context, const CopySelection& selection) {

@@ -16,13 +16,12 @@ struct CopySelection {
   bool pool = false;       // through a pool as well: whole ranges, and every other page
 };
 
-// What the main job copies.
+// What the main job copies, and all that `vmem bench copy` does: a size every four times as large.
 CopySelection main_job_copies(bool quick);
+CopySelection all_copies(std::size_t least_bytes, std::size_t most_bytes);
 
 // Adds rows for each ordered pair of the devices that work, and each size that fits: "copy", "exchange", "fetch" and
 // "scattered". Errors: what failed; a mismatch is none, it is in the context.
 Status run_copies(BenchContext& context, const CopySelection& selection);
-// All that `vmem bench copy` does. kInvalidValue where nothing is to be copied.
-Status run_all_copies(BenchContext& context, std::size_t least_bytes, std::size_t most_bytes);
 
 }  // namespace vmem

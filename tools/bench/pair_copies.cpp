@@ -170,19 +170,9 @@ Status PairCopies::time_one_way(const DeviceMemory& from, const DeviceMemory& to
 
 Status PairCopies::verify(const DeviceMemory& to, PinnedMemory& staging, BenchRow& row) {
   VMEM_RETURN_IF_ERROR(copy_out(staging.data(), to, expected_.size()));
-  const std::byte* const end = staging.data() + expected_.size();
-  const auto [found, expected] = std::mismatch(static_cast<const std::byte*>(staging.data()), end, expected_.begin());
-  if (found == end) return {};
-  row.verified = false;
-  Mismatch mismatch;
-  mismatch.buffer = row.name;
-  mismatch.address = reinterpret_cast<PoolAddress>(to.address());
-  mismatch.offset = static_cast<std::size_t>(found - staging.data());
-  mismatch.block = mismatch.offset / context_.plan.block_bytes;
-  mismatch.expected = *expected;
-  mismatch.found = *found;
-  for (std::size_t i = 0; i < expected_.size(); ++i) mismatch.bytes += staging.data()[i] != expected_[i] ? 1 : 0;
-  context_.mismatch = std::move(mismatch);
+  context_.mismatch = compare_bytes(row.name, reinterpret_cast<PoolAddress>(to.address()), context_.plan.block_bytes,
+                                    {staging.data(), expected_.size()}, expected_);
+  row.verified = !context_.mismatch;
   return {};
 }
 

@@ -23,8 +23,6 @@ class PairCopies {
   Status exchange(std::size_t bytes);
 
  private:
-  struct Buffers;
-
   Status fill_source(const DeviceMemory& from, std::size_t bytes);
   Status spoil(const DeviceMemory& to, PinnedMemory& staging) const;
   Status copy(const DeviceMemory& from, DeviceIndex from_index, const DeviceMemory& to, DeviceIndex to_index,

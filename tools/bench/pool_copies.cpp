@@ -21,8 +21,10 @@ class PlainCopies {
  public:
   static Result<PlainCopies> create(Device& from, Device& to, std::size_t bytes) {
     PlainCopies copies(from, to, bytes);
+    const bool between_hosts = from.info().tier == Tier::kHost && to.info().tier == Tier::kHost;
     for (Device* device : {&from, &to}) {
-      if (device->info().tier == Tier::kHost) continue;
+      // Host memory is where the other's plain copy starts or ends.
+      if (device->info().tier == Tier::kHost && !(between_hosts && device == &to)) continue;
       VMEM_ASSIGN_OR_RETURN(auto memory, DeviceMemory::create(*device, bytes));
       copies.ends_.push_back(std::move(memory));
     }
@@ -105,18 +107,8 @@ Status FetchJob::fetch(double& seconds, bool checked, BenchRow& row) {
 Status FetchJob::compare(const Acquired& acquired, BenchRow& row) {
   Device& device = context_.runtime.device(to_);
   VMEM_RETURN_IF_ERROR(wait(device.copy_to_host(read_back_.data(), acquired.data(), read_back_.size(), Stream())));
-  const auto [found, expected] = std::mismatch(read_back_.begin(), read_back_.end(), expected_.begin());
-  if (found == read_back_.end()) return {};
-  row.verified = false;
-  Mismatch mismatch;
-  mismatch.buffer = row.name;
-  mismatch.address = buffer_.address();
-  mismatch.offset = static_cast<std::size_t>(found - read_back_.begin());
-  mismatch.block = mismatch.offset / pool_.options().block_bytes;
-  mismatch.expected = *expected;
-  mismatch.found = *found;
-  for (std::size_t i = 0; i < read_back_.size(); ++i) mismatch.bytes += read_back_[i] != expected_[i] ? 1 : 0;
-  context_.mismatch = std::move(mismatch);
+  context_.mismatch = compare_bytes(row.name, buffer_.address(), pool_.options().block_bytes, read_back_, expected_);
+  row.verified = !context_.mismatch;
   return {};
 }
 

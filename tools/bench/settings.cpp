@@ -78,16 +78,6 @@ std::uint64_t limit_host(const Topology& topology, BenchPlan& plan, std::uint64_
   return missing;
 }
 
-}  // namespace
-
-const std::vector<std::string_view>& bench_patterns() {
-  static const std::vector<std::string_view> kPatterns = {"copy",      "sequential", "strided", "random",  "mixed",
-                                                          "iterating", "triad",      "matmul",  "stencil", "sparse"};
-  return kPatterns;
-}
-
-namespace {
-
 Status parse_copy_sizes(const BenchOptions& options, BenchSettings& settings) {
   if (!options.size.empty() || !options.patterns.empty()) {
     return invalid("--size and --pattern are options of 'vmem bench'; 'vmem bench copy' takes --least and --most");
@@ -114,6 +104,12 @@ Status parse_copy_sizes(const BenchOptions& options, BenchSettings& settings) {
 
 }  // namespace
 
+const std::vector<std::string_view>& bench_patterns() {
+  static const std::vector<std::string_view> kPatterns = {"copy",      "sequential", "strided", "random",  "mixed",
+                                                          "iterating", "triad",      "matmul",  "stencil", "sparse"};
+  return kPatterns;
+}
+
 Result<BenchSettings> parse_settings(const BenchOptions& options) {
   BenchSettings settings;
   settings.seed = options.seed;
@@ -137,11 +133,23 @@ Result<BenchSettings> parse_settings(const BenchOptions& options) {
   return settings;
 }
 
-Result<BenchPlan> make_copy_plan(const Topology& topology, const std::vector<std::string>& devices) {
+bool copy_fits(const Topology& topology, DeviceIndex from, DeviceIndex to, std::size_t bytes) {
+  const auto& devices = topology.devices();
+  return bytes <= std::min(devices[from].info.total_bytes, devices[to].info.total_bytes) / 4;
+}
+
+Result<BenchPlan> make_copy_plan(const Topology& topology, const BenchSettings& settings,
+                                 const std::vector<std::string>& devices) {
   BenchPlan plan;
   VMEM_ASSIGN_OR_RETURN(plan.workers, find_workers(topology, devices));
   plan.block_bytes = kDefaultBlockBytes;
-  return plan;
+  for (const DeviceIndex from : plan.workers) {
+    for (const DeviceIndex to : plan.workers) {
+      if (from != to && copy_fits(topology, from, to, settings.least_copy_bytes)) return plan;
+    }
+  }
+  return invalid(fmt::format("nothing to copy: two devices are needed, and {} must be at most a quarter of both",
+                             format_bytes(settings.least_copy_bytes)));
 }
 
 Result<BenchPlan> make_plan(const Topology& topology, const BenchSettings& settings,

@@ -40,8 +40,12 @@ struct BenchPlan {
   std::vector<DeviceIndex> workers;             // the devices that work, in the topology's order
 };
 
-// Without a buffer, for copies: the devices that work.
-Result<BenchPlan> make_copy_plan(const Topology& topology, const std::vector<std::string>& devices);
+// Whether two devices have room for copies of that size: a quarter of the smaller one.
+bool copy_fits(const Topology& topology, DeviceIndex from, DeviceIndex to, std::size_t bytes);
+
+// Without a buffer, for copies: the devices that work. kInvalidValue also where the smallest copy fits no pair.
+Result<BenchPlan> make_copy_plan(const Topology& topology, const BenchSettings& settings,
+                                 const std::vector<std::string>& devices);
 
 // Limits every GPU to a third of the buffer, or to its own limit where that is less, and host memory to what is then
 // missing to hold the buffer and a quarter more. So the buffer is at least three times larger than any GPU.

@@ -19,6 +19,18 @@ std::string Mismatch::to_string() const {
                      std::to_integer<unsigned>(found), bytes);
 }
 
+std::optional<Mismatch> compare_bytes(std::string_view name, PoolAddress address, std::size_t block_bytes,
+                                      std::span<const std::byte> found, std::span<const std::byte> expected) {
+  if (std::memcmp(found.data(), expected.data(), expected.size()) == 0) return std::nullopt;
+  std::optional<Mismatch> mismatch;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (found[i] == expected[i]) continue;
+    if (!mismatch) mismatch = Mismatch{std::string(name), address, i / block_bytes, i, expected[i], found[i], 0};
+    ++mismatch->bytes;
+  }
+  return mismatch;
+}
+
 Result<std::optional<Mismatch>> find_mismatch(Pool& pool, std::string_view name, const Buffer& buffer,
                                               std::span<const std::byte> expected) {
   std::vector<std::byte> piece(std::min(kPieceBytes, expected.size()));

@@ -26,7 +26,11 @@ struct Mismatch {
   std::string to_string() const;
 };
 
-// Nothing where all bytes are equal. `name` is the buffer's, for people. Errors: those of Pool::copy_out.
+// Nothing where all bytes are equal. REQUIRES: as many were found as expected.
+std::optional<Mismatch> compare_bytes(std::string_view name, PoolAddress address, std::size_t block_bytes,
+                                      std::span<const std::byte> found, std::span<const std::byte> expected);
+
+// The same of a buffer of a pool. `name` is the buffer's, for people. Errors: those of Pool::copy_out.
 Result<std::optional<Mismatch>> find_mismatch(Pool& pool, std::string_view name, const Buffer& buffer,
                                               std::span<const std::byte> expected);
 
